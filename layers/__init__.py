@@ -1,0 +1,1 @@
+"""Scapy layers for every RoCE header."""

@@ -1,0 +1,1 @@
+"""Judgements over flows and events: conformance of frames, ICRC, pauses."""

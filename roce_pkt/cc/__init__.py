@@ -1,0 +1,1 @@
+"""Congestion-control laws: one file per algorithm, plain functions over parameters, state and time."""

@@ -1,0 +1,1 @@
+"""From columns to directed flows, queue pairs and messages."""
