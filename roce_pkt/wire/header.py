@@ -128,9 +128,7 @@ class Header:
     def as_json(self, values: Mapping[str, int]) -> dict[str, object]:
         """The header as a JSON object: integers, keys as "0x..." strings, addresses as text."""
         return {
-            f.name: json_value(f, values[f.name])
-            for f in self.fields
-            if not f.reserved or values[f.name]
+            f.name: json_value(f, values[f.name]) for f in self.fields if not f.reserved or values[f.name]
         }
 
 
@@ -163,7 +161,7 @@ def mac_text(value: int) -> str:
 
 def ipv4_text(value: int) -> str:
     """32 bits in dotted decimal."""
-    return "%d.%d.%d.%d" % tuple(value.to_bytes(4, "big"))
+    return ".".join(map(str, value.to_bytes(4, "big")))
 
 
 def ipv6_text(value: int) -> str:

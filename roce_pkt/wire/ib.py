@@ -64,7 +64,9 @@ LRH = Header(
     Field("slid", 16, "hex", title="source LID"),
 )
 
-RDETH = Header("rdeth", "Reliable Datagram ETH", Field("resv8", 8), Field("eec", 24, "hex", title="EE context"))
+RDETH = Header(
+    "rdeth", "Reliable Datagram ETH", Field("resv8", 8), Field("eec", 24, "hex", title="EE context")
+)
 XRCETH = Header("xrceth", "XRC ETH", Field("resv8", 8), Field("srqn", 24, "hex", title="XRC SRQ number"))
 DETH = Header(
     "deth",
@@ -88,8 +90,12 @@ ATOMICETH = Header(
     Field("swap", 64, "key", title="swap (or add) data"),
     Field("compare", 64, "key", title="compare data"),
 )
-AETH = Header("aeth", "ACK ETH", Field("syndrome", 8, "hex"), Field("msn", 24, title="message sequence number"))
-ATOMICACKETH = Header("atomicacketh", "Atomic ACK ETH", Field("orig", 64, "key", title="original remote data"))
+AETH = Header(
+    "aeth", "ACK ETH", Field("syndrome", 8, "hex"), Field("msn", 24, title="message sequence number")
+)
+ATOMICACKETH = Header(
+    "atomicacketh", "Atomic ACK ETH", Field("orig", 64, "key", title="original remote data")
+)
 IMMDT = Header("immdt", "Immediate Data", Field("data", 32, "hex"))
 IETH = Header("ieth", "Invalidate ETH", Field("rkey", 32, "key", title="remote key to invalidate"))
 FETH = Header(

@@ -20,7 +20,14 @@ from roce_pkt.wire import ib
 from roce_pkt.wire.header import Header
 
 Transport = Literal["RC", "UC", "RD", "UD", "CNP", "XRC"]
-TRANSPORT_BASES: dict[Transport, int] = {"RC": 0x00, "UC": 0x20, "RD": 0x40, "UD": 0x60, "CNP": 0x80, "XRC": 0xA0}
+TRANSPORT_BASES: dict[Transport, int] = {
+    "RC": 0x00,
+    "UC": 0x20,
+    "RD": 0x40,
+    "UD": 0x60,
+    "CNP": 0x80,
+    "XRC": 0xA0,
+}
 
 Position = Literal["first", "middle", "last", "only"]
 
@@ -61,8 +68,9 @@ class Opcode:
         return self.position in ("last", "only")
 
 
+Row = tuple[int, str, str, Position, tuple[Header, ...], bool]
 # code, name, operation, position, headers, payload
-_SEND_WRITE: tuple[tuple[int, str, str, Position, tuple[Header, ...], bool], ...] = (
+_SEND_WRITE: tuple[Row, ...] = (
     (0x00, "SEND_FIRST", "send", "first", (), True),
     (0x01, "SEND_MIDDLE", "send", "middle", (), True),
     (0x02, "SEND_LAST", "send", "last", (), True),
@@ -76,7 +84,7 @@ _SEND_WRITE: tuple[tuple[int, str, str, Position, tuple[Header, ...], bool], ...
     (0x0A, "RDMA_WRITE_ONLY", "write", "only", (ib.RETH,), True),
     (0x0B, "RDMA_WRITE_ONLY_WITH_IMMEDIATE", "write", "only", (ib.RETH, ib.IMMDT), True),
 )
-_RELIABLE: tuple[tuple[int, str, str, Position, tuple[Header, ...], bool], ...] = (
+_RELIABLE: tuple[Row, ...] = (
     (0x0C, "RDMA_READ_REQUEST", "read_request", "only", (ib.RETH,), False),
     (0x0D, "RDMA_READ_RESPONSE_FIRST", "read_response", "first", (ib.AETH,), True),
     (0x0E, "RDMA_READ_RESPONSE_MIDDLE", "read_response", "middle", (), True),
@@ -87,20 +95,20 @@ _RELIABLE: tuple[tuple[int, str, str, Position, tuple[Header, ...], bool], ...] 
     (0x13, "COMPARE_SWAP", "atomic", "only", (ib.ATOMICETH,), False),
     (0x14, "FETCH_ADD", "atomic", "only", (ib.ATOMICETH,), False),
 )
-_INVALIDATE: tuple[tuple[int, str, str, Position, tuple[Header, ...], bool], ...] = (
+_INVALIDATE: tuple[Row, ...] = (
     (0x16, "SEND_LAST_WITH_INVALIDATE", "send", "last", (ib.IETH,), True),
     (0x17, "SEND_ONLY_WITH_INVALIDATE", "send", "only", (ib.IETH,), True),
 )
-_EXTENSIONS: tuple[tuple[int, str, str, Position, tuple[Header, ...], bool], ...] = (
+_EXTENSIONS: tuple[Row, ...] = (
     (0x1C, "FLUSH", "flush", "only", (ib.FETH, ib.RETH), False),
     (0x1D, "ATOMIC_WRITE", "atomic_write", "only", (ib.RETH,), True),
 )
-_RESYNC = (0x15, "RESYNC", "resync", "only", (), False)
+_RESYNC: Row = (0x15, "RESYNC", "resync", "only", (), False)
 
-_ROWS: dict[Transport, tuple[tuple[int, str, str, Position, tuple[Header, ...], bool], ...]] = {
+_ROWS: dict[Transport, tuple[Row, ...]] = {
     "RC": _SEND_WRITE + _RELIABLE + _INVALIDATE + _EXTENSIONS,
     "UC": _SEND_WRITE,
-    "RD": _SEND_WRITE + _RELIABLE + (_RESYNC,) + _EXTENSIONS[:1],  # type: ignore[operator]
+    "RD": _SEND_WRITE + _RELIABLE + (_RESYNC,) + _EXTENSIONS[:1],
     "UD": (_SEND_WRITE[4], _SEND_WRITE[5]),
     "XRC": _SEND_WRITE + _RELIABLE + _INVALIDATE + _EXTENSIONS,
 }
