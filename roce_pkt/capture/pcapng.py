@@ -1,0 +1,313 @@
+"""pcapng: sections of blocks, each with its length at both ends.
+
+    type u32 | length u32 | body ... | length u32
+
+Section header (0x0A0D0D0A), interface description (1), enhanced packet (6), simple packet (3) and
+the obsolete packet block (2) are read; name resolution (4), statistics (5), custom and unknown
+blocks are kept as octets so that a copy can hold them.
+
+Source: draft-ietf-opsawg-pcapng.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from roce_pkt.capture.damage import words_within
+from roce_pkt.capture.model import (
+    MAX_RECORD_BYTES,
+    MICROSECONDS,
+    MOST_RECORDS,
+    Block,
+    Extras,
+    Interface,
+    Record,
+    Resolution,
+    Stop,
+)
+
+SECTION = 0x0A0D0D0A
+INTERFACE = 1
+OBSOLETE_PACKET = 2
+SIMPLE_PACKET = 3
+NAMES = 4
+STATISTICS = 5
+ENHANCED_PACKET = 6
+SECRETS = 10
+CUSTOM_COPY = 0x0BAD
+CUSTOM_KEEP_HERE = 0x4000_0BAD
+_LIKELY = frozenset(
+    {
+        SECTION,
+        INTERFACE,
+        OBSOLETE_PACKET,
+        SIMPLE_PACKET,
+        NAMES,
+        STATISTICS,
+        ENHANCED_PACKET,
+        SECRETS,
+        CUSTOM_COPY,
+        CUSTOM_KEEP_HERE,
+    }
+)
+
+OPT_END = 0
+OPT_COMMENT = 1
+IF_NAME = 2
+IF_DESCRIPTION = 3
+IF_SPEED = 8
+IF_TSRESOL = 9
+IF_FCSLEN = 13
+IF_TSOFFSET = 14
+
+BYTE_ORDER = 0x1A2B3C4D
+BLOCK_OVERHEAD = 12
+PACKET_FIELDS = 20
+"""Octets of an enhanced packet block between its length and the frame."""
+_MIN_SECTION = 28
+_CHAIN = 3
+_KEPT_BYTES_LIMIT = 64 << 20
+
+
+def sniff(head: bytes) -> bool:
+    """True when `head` starts a pcapng file."""
+    return head[:4] == SECTION.to_bytes(4, "big") and len(head) >= 12 and _order(head) is not None
+
+
+def _order(block: memoryview | bytes) -> str | None:
+    """Byte order of a section header block, or None when its magic is wrong."""
+    magic = bytes(block[8:12])
+    return {BYTE_ORDER.to_bytes(4, "little"): "<", BYTE_ORDER.to_bytes(4, "big"): ">"}.get(magic)
+
+
+def options(octets: memoryview | bytes, order: str) -> Iterator[tuple[int, bytes]]:
+    """Options as (code, value) until the end mark or the end of the octets."""
+    head, pos = struct.Struct(order + "HH"), 0
+    while pos + 4 <= len(octets):
+        code, length = head.unpack_from(octets, pos)
+        pos += 4
+        if code == OPT_END or pos + length > len(octets):
+            return
+        yield code, bytes(octets[pos : pos + length])
+        pos += (length + 3) & ~3
+
+
+def comments_in(octets: memoryview | bytes, order: str) -> tuple[str, ...]:
+    """The comment options, as text."""
+    found = (value for code, value in options(octets, order) if code == OPT_COMMENT)
+    return tuple(value.decode("utf-8", "replace") for value in found)
+
+
+@dataclass(slots=True)
+class _Clock:
+    link_type: int
+    snaplen: int
+    resolution: Resolution
+    offset_s: int
+    tick_ns: int
+    """Nanoseconds in a tick when that is a whole number and no offset applies, else 0."""
+
+
+class Pcapng:
+    """The walk over a pcapng file.
+
+    Args:
+        extras: Receives interfaces, kept blocks and the reasons for skipped ones.
+    """
+
+    name = "pcapng"
+    start = 0
+    limit = MAX_RECORD_BYTES
+
+    def __init__(self, extras: Extras) -> None:
+        self.extras = extras
+        self.order = "<"
+        self.first_interface = 0
+        self.clocks: list[_Clock] = []
+        self._kept_bytes = 0
+        self.sections = 0
+
+    @property
+    def big_endian(self) -> bool:
+        """Byte order of the current section."""
+        return self.order == ">"
+
+    def _length(self, view: memoryview, pos: int) -> tuple[int, int] | str:
+        """Type and length of the block at `pos`, or what is wrong with them."""
+        order = self.order
+        (kind,) = struct.unpack_from(order + "I", view, pos)
+        if kind == SECTION:
+            found = _order(view[pos : pos + 12])
+            if found is None:
+                return "section header without its byte-order magic"
+            order = found
+        (length,) = struct.unpack_from(order + "I", view, pos + 4)
+        least = _MIN_SECTION if kind == SECTION else BLOCK_OVERHEAD
+        if length < least or length % 4 or length > MAX_RECORD_BYTES:
+            return f"block length {length} is impossible"
+        return kind, length
+
+    def records(self, view: memoryview, at: int, number: int, out: list[Record]) -> Stop:
+        """Append the records of a window to `out`; see `Pcap.records`."""
+        pos, end = 0, len(view)
+        first = number - len(out)
+        while pos + BLOCK_OVERHEAD <= end:
+            sized = self._length(view, pos)
+            if isinstance(sized, str):
+                return Stop(pos, "damaged", BLOCK_OVERHEAD, sized)
+            kind, length = sized
+            if pos + length > end:
+                return Stop(pos, "more", length)
+            order = _order(view[pos : pos + 12]) or self.order if kind == SECTION else self.order
+            (trailer,) = struct.unpack_from(order + "I", view, pos + length - 4)
+            if trailer != length:
+                return Stop(pos, "damaged", BLOCK_OVERHEAD, f"block lengths {length} and {trailer} differ")
+            count = first + len(out)
+            record = self.block(kind, view[pos + 8 : pos + length - 4], at + pos, count)
+            if record is not None:
+                out.append(record)
+            pos += length
+            if len(out) >= MOST_RECORDS:
+                return Stop(pos, "full", 1)
+        return Stop(pos, "more", BLOCK_OVERHEAD)
+
+    def block(self, kind: int, body: memoryview, offset: int, count: int) -> Record | None:
+        """Take in one whole block; a frame comes back as a record.
+
+        Args:
+            kind: Block type.
+            body: Octets between the lengths.
+            offset: File offset of the block.
+            count: Frames read before it.
+        """
+        match kind:
+            case 6:
+                return self._packet(body, offset, count)
+            case 3:
+                return self._simple(body, offset, count)
+            case 2:
+                return self._obsolete(body, offset, count)
+            case 0x0A0D0D0A:
+                self._section(body)
+            case 1:
+                self._interface(body, offset)
+            case _:
+                self._keep(Block(kind, bytes(body), self.big_endian, count), offset)
+        return None
+
+    def _section(self, body: memoryview) -> None:
+        self.order = _order(memoryview(bytes(8) + bytes(body[:4]))) or self.order
+        self.first_interface = len(self.extras.interfaces)
+        self.clocks = []
+        self.sections += 1
+        self.extras.comments.extend(comments_in(body[16:], self.order))
+
+    def _interface(self, body: memoryview, offset: int) -> None:
+        if len(body) < 8:
+            self.extras.skipped.append((offset, "interface description is too short"))
+            return
+        link_type, _, snaplen = struct.unpack_from(self.order + "HHI", body)
+        name = description = ""
+        speed_bps: int | None = None
+        fcs_len: int | None = None
+        resolution, offset_s = MICROSECONDS, 0
+        for code, value in options(body[8:], self.order):
+            number = int.from_bytes(value, "big" if self.big_endian else "little")
+            if code == IF_NAME:
+                name = value.decode("utf-8", "replace")
+            elif code == IF_DESCRIPTION:
+                description = value.decode("utf-8", "replace")
+            elif code == IF_SPEED and len(value) == 8:
+                speed_bps = number
+            elif code == IF_TSRESOL and len(value) == 1:
+                resolution = Resolution(2 if value[0] & 0x80 else 10, value[0] & 0x7F)
+            elif code == IF_FCSLEN and len(value) == 1:
+                fcs_len = value[0]
+            elif code == IF_TSOFFSET and len(value) == 8:
+                offset_s = number - (1 << 64) if number >> 63 else number
+        known = (name, link_type, speed_bps, resolution, snaplen, description, offset_s, fcs_len)
+        self.extras.interfaces.append(Interface(*known, comments_in(body[8:], self.order)))
+        exact = resolution.base == 10 and resolution.exponent <= 9 and offset_s == 0
+        tick_ns = 10 ** (9 - resolution.exponent) if exact else 0
+        self.clocks.append(_Clock(link_type, snaplen, resolution, offset_s, tick_ns))
+
+    def _clock(self, interface: int, offset: int) -> _Clock | None:
+        if interface < len(self.clocks):
+            return self.clocks[interface]
+        self.extras.skipped.append((offset, f"frame of interface {interface}, which is not described"))
+        return None
+
+    def _packet(self, body: memoryview, offset: int, count: int) -> Record | None:
+        if len(body) < PACKET_FIELDS:
+            self.extras.skipped.append((offset, "packet block is too short"))
+            return None
+        return self._frame(body, struct.unpack_from(self.order + "IIIII", body), offset, count)
+
+    def _obsolete(self, body: memoryview, offset: int, count: int) -> Record | None:
+        if len(body) < PACKET_FIELDS:
+            self.extras.skipped.append((offset, "packet block is too short"))
+            return None
+        interface, _, *rest = struct.unpack_from(self.order + "HHIIII", body)
+        return self._frame(body, (interface, *rest), offset, count)
+
+    def _frame(self, body: memoryview, fields: tuple[int, ...], offset: int, count: int) -> Record | None:
+        interface, high, low, captured, original = fields
+        clock = self._clock(interface, offset)
+        if clock is None:
+            return None
+        stop = PACKET_FIELDS + captured
+        if stop > len(body):
+            self.extras.skipped.append((offset, f"frame of {captured} octets does not fit its block"))
+            return None
+        ticks = high << 32 | low
+        time_ns = ticks * clock.tick_ns
+        if not clock.tick_ns or time_ns >> 63:
+            time_ns = clock.resolution.to_ns(ticks, clock.offset_s)
+        after = (stop + 3) & ~3
+        comments = comments_in(body[after:], self.order) if after < len(body) else ()
+        octets, interface_id = body[PACKET_FIELDS:stop], self.first_interface + interface
+        return Record(count + 1, time_ns, interface_id, clock.link_type, captured, original, octets, comments)
+
+    def _simple(self, body: memoryview, offset: int, count: int) -> Record | None:
+        clock = self._clock(0, offset)
+        if clock is None or len(body) < 4:
+            return None
+        (original,) = struct.unpack_from(self.order + "I", body)
+        captured = min(original, clock.snaplen or original, len(body) - 4)
+        octets = body[4 : 4 + captured]
+        return Record(count + 1, 0, self.first_interface, clock.link_type, captured, original, octets)
+
+    def _keep(self, block: Block, offset: int) -> None:
+        self._kept_bytes += len(block.body) + 64
+        if self._kept_bytes <= _KEPT_BYTES_LIMIT:
+            self.extras.blocks.append(block)
+        else:
+            self.extras.skipped.append((offset, f"block of type {block.kind:#x} not kept: too many of them"))
+
+    def resync(self, view: memoryview, pos: int) -> int | None:
+        """First offset after `pos` from which a chain of blocks looks right, or None."""
+        for start in words_within(
+            view, pos + 1, 4, big_endian=self.big_endian, low=BLOCK_OVERHEAD, high=MAX_RECORD_BYTES
+        ):
+            if self._chained(view, start):
+                return start
+        return None
+
+    def _chained(self, view: memoryview, where: int) -> bool:
+        for links in range(_CHAIN):
+            if where == len(view):
+                return links > 0
+            if where + BLOCK_OVERHEAD > len(view):
+                return links > 1
+            sized = self._length(view, where)
+            if isinstance(sized, str) or sized[0] not in _LIKELY:
+                return False
+            stop = where + sized[1]
+            if stop > len(view):
+                return links > 0
+            if bytes(view[where + 4 : where + 8]) != bytes(view[stop - 4 : stop]):
+                return False
+            where = stop
+        return True
