@@ -1,0 +1,286 @@
+"""Compiled code: the decorators, a cache that never serves stale kernels, and loads of raw octets.
+
+Three rules make compiled code here fast and safe to cache:
+- an entry is a `kernel`, everything it calls is a `law` (inlined, also callable as plain Python);
+- octets are reached through a `memory` pair (address, size) and the loads below, so nothing is
+  reference-counted; arrays that an entry takes are passed through `borrow` once;
+- the cache is keyed on all sources that can end up in a kernel, not on the entry's file alone.
+
+With ROCE_PKT_CHECKED=1 every load and store is tested against the size of its memory and every
+array index against its array; such kernels are cached apart from the others.
+
+The numba interfaces used here that are not public are held by tests/test_jit.py.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.core import caching, cgutils, config
+from numba.extending import intrinsic, register_jitable
+from numba.np.arrayobj import make_array
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+CHECKED = os.environ.get("ROCE_PKT_CHECKED", "") not in ("", "0")
+
+_PACKAGE = Path(__file__).resolve().parent
+_ROOM_SOURCES = {"capture": ("jit.py", "capture", "wire")}
+"""What a room's kernels are made from, where that is less than the whole package."""
+
+
+@cache
+def source_stamp(room: str) -> str:
+    """Digest of every source file that can end up in a kernel of `room`."""
+    digest = hashlib.sha256(f"checked={CHECKED}".encode())
+    for part in _ROOM_SOURCES.get(room, (".",)):
+        root = _PACKAGE / part
+        for path in [root] if root.is_file() else sorted(root.rglob("*.py")):
+            digest.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def cache_root() -> Path:
+    """Where compiled kernels are kept: NUMBA_CACHE_DIR if set, else the user's cache directory."""
+    if config.CACHE_DIR:
+        return Path(config.CACHE_DIR)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "roce-pkt" / "kernels"
+
+
+class PackageLocator(caching._CacheLocator):  # type: ignore[misc]  # noqa: SLF001 - held by a test
+    """Tells numba where a kernel of this package is cached and when that copy is fresh."""
+
+    def __init__(self, function: Any, file: str) -> None:
+        self._py_file = file
+        place = Path(file).resolve().relative_to(_PACKAGE)
+        self._room = place.parts[0]
+        self._line = function.__code__.co_firstlineno
+        kind = "checked" if CHECKED else "plain"
+        copy = hashlib.sha256(str(_PACKAGE).encode()).hexdigest()[:16]
+        self._path = cache_root() / copy / kind / self._room
+
+    def get_cache_path(self) -> str:
+        """The directory of the kernel's files."""
+        return str(self._path)
+
+    def get_source_stamp(self) -> str:
+        """Changes when any source changes that the kernel may be made from."""
+        return source_stamp(self._room)
+
+    def get_disambiguator(self) -> str:
+        """Tells functions of one name apart."""
+        return str(self._line)
+
+    @classmethod
+    def from_function(cls, function: Any, file: str) -> PackageLocator | None:
+        """A locator for functions of this package that may be cached, else None."""
+        if not Path(file).resolve().is_relative_to(_PACKAGE):
+            return None
+        locator = cls(function, file)
+        try:
+            locator.ensure_cache_path()
+        except OSError:
+            return None
+        return locator
+
+
+if PackageLocator not in caching.CacheImpl._locator_classes:  # noqa: SLF001
+    caching.CacheImpl._locator_classes.insert(0, PackageLocator)  # noqa: SLF001
+
+
+@cache
+def cacheable() -> bool:
+    """True when kernels can be kept on disk; otherwise each process compiles its own."""
+    try:
+        cache_root().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=cache_root()):
+            return True
+    except OSError:
+        return False
+
+
+def kernel(function: Function) -> Function:
+    """Compile an entry: cached, without the interpreter lock, array indices checked, x/0 is infinite."""
+    decorate = njit(cache=cacheable(), nogil=True, error_model="numpy", boundscheck=True)
+    return decorate(function)  # type: ignore[no-any-return]
+
+
+def fast_kernel(function: Function) -> Function:
+    """A kernel whose array indices are checked only in the checked build; for proven inner loops."""
+    decorate = njit(cache=cacheable(), nogil=True, error_model="numpy", boundscheck=CHECKED)
+    return decorate(function)  # type: ignore[no-any-return]
+
+
+def law(function: Function) -> Function:
+    """A function that stays plain Python and is inlined wherever a kernel calls it."""
+    return register_jitable(forceinline=True, boundscheck=True)(function)  # type: ignore[no-any-return]
+
+
+def fast_law(function: Function) -> Function:
+    """A law whose array indices are checked only in the checked build."""
+    return register_jitable(forceinline=True, boundscheck=CHECKED)(function)  # type: ignore[no-any-return]
+
+
+def is_compiled(dispatcher: Any) -> bool:
+    """True when calling `dispatcher` will not compile: loaded already, or fresh on disk."""
+    if dispatcher.signatures:
+        return True
+    stored = getattr(dispatcher._cache, "_cache_file", None)  # noqa: SLF001
+    return bool(stored and stored._load_index())  # noqa: SLF001
+
+
+def announce_compile(what: str) -> None:
+    """Tell a person at a terminal why the next seconds are spent."""
+    if sys.stderr.isatty():
+        print(f"compiling {what} for this machine (once; kept in {cache_root()})", file=sys.stderr)  # noqa: T201
+
+
+# -- arrays without owners
+
+
+@intrinsic
+def borrow(typingctx, array):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, ARG001
+    """The same array without an owner, so that no code counts references; the caller keeps it alive."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        view = make_array(signature.args[0])(context, builder, args[0])
+        view.meminfo = cgutils.get_null_value(view.meminfo.type)
+        view.parent = cgutils.get_null_value(view.parent.type)
+        return view._getvalue()  # noqa: SLF001
+
+    return array(array), codegen
+
+
+# -- raw memory
+
+
+def _loader(bits: int, *, swap: bool = False) -> Any:
+    """An unaligned load of `bits` at an address, byte-swapped if asked."""
+    result = {8: types.uint8, 16: types.uint16, 32: types.uint32, 64: types.uint64}[bits]
+
+    @intrinsic
+    def load(typingctx, address):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+            word = ir.IntType(bits)
+            value = builder.load(builder.inttoptr(args[0], word.as_pointer()))
+            value.align = 1
+            if swap:
+                value = builder.call(builder.module.declare_intrinsic("llvm.bswap", [word]), [value])
+            return value
+
+        return result(types.uint64), codegen
+
+    return load
+
+
+def _storer(bits: int) -> Any:
+    """An unaligned store of `bits` at an address."""
+    kind = {8: types.uint8, 16: types.uint16, 32: types.uint32, 64: types.uint64}[bits]
+
+    @intrinsic
+    def store(typingctx, address, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+            place = builder.inttoptr(args[0], ir.IntType(bits).as_pointer())
+            builder.store(args[1], place).align = 1
+            return context.get_dummy_value()
+
+        return types.void(types.uint64, kind), codegen
+
+    return store
+
+
+_load8, _load16, _load32, _load64 = (_loader(bits) for bits in (8, 16, 32, 64))
+_swap16, _swap32, _swap64 = (_loader(bits, swap=True) for bits in (16, 32, 64))
+_store8, _store16, _store32, _store64 = (_storer(bits) for bits in (8, 16, 32, 64))
+
+
+@intrinsic
+def _prefetch(typingctx, address):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+        int32, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [pointer, int32, int32, int32])
+        module, name = builder.module, "llvm.prefetch.p0"
+        call = module.globals.get(name) or ir.Function(module, kind, name)
+        read, keep, data = (ir.Constant(int32, value) for value in (0, 3, 1))
+        builder.call(call, [builder.inttoptr(args[0], pointer), read, keep, data])
+        return context.get_dummy_value()
+
+    return types.void(types.uint64), codegen
+
+
+@intrinsic
+def call_crc32(typingctx, function, seed, address, size):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, ARG001
+    """Call `uint32 function(uint32 seed, const uint8 *octets, uint64 size)` at a run-time address."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+        int32, int64 = ir.IntType(32), ir.IntType(64)
+        kind = ir.FunctionType(int32, [int32, int64, int64])
+        return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+
+    return types.uint32(types.uint64, types.uint32, types.uint64, types.uint64), codegen
+
+
+def memory(array: np.ndarray[Any, Any]) -> tuple[np.uint64, np.uint64]:
+    """The (address, size in octets) pair by which kernels reach an array; keep the array alive."""
+    if not array.flags.c_contiguous:
+        raise ValueError("kernels reach contiguous memory only")
+    return np.uint64(array.ctypes.data), np.uint64(array.nbytes)
+
+
+@fast_law
+def _guard(mem, offset, size):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    if CHECKED and (offset > mem[1] or np.uint64(size) > mem[1] - offset):
+        raise IndexError("octets outside their memory")
+
+
+def _reader(bits: int, load: Any, doc: str) -> Any:
+    size = bits // 8
+
+    def read(mem, offset):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        if CHECKED:
+            _guard(mem, offset, size)  # type: ignore[no-untyped-call]
+        return load(mem[0] + offset)
+
+    read.__doc__ = doc
+    return fast_law(read)
+
+
+def _writer(bits: int, store: Any, doc: str) -> Any:
+    size = bits // 8
+
+    def write(mem, offset, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        if CHECKED:
+            _guard(mem, offset, size)  # type: ignore[no-untyped-call]
+        store(mem[0] + offset, value)
+
+    write.__doc__ = doc
+    return fast_law(write)
+
+
+octet = _reader(8, _load8, "The octet at an offset of a memory pair.")
+le16 = _reader(16, _load16, "16 bits, little-endian.")
+le32 = _reader(32, _load32, "32 bits, little-endian.")
+le64 = _reader(64, _load64, "64 bits, little-endian.")
+be16 = _reader(16, _swap16, "16 bits, big-endian.")
+be32 = _reader(32, _swap32, "32 bits, big-endian.")
+be64 = _reader(64, _swap64, "64 bits, big-endian.")
+put8 = _writer(8, _store8, "Store 8 bits at an offset of a memory pair.")
+put16 = _writer(16, _store16, "Store 16 bits in the machine's order.")
+put32 = _writer(32, _store32, "Store 32 bits in the machine's order.")
+put64 = _writer(64, _store64, "Store 64 bits in the machine's order.")
+
+
+@fast_law
+def prefetch(mem, offset):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Ask for the cache line at an offset; beyond the end it does nothing."""
+    _prefetch(mem[0] + offset)
