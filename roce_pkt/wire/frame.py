@@ -153,9 +153,18 @@ class _Reader:
         self.skip("ip options", options)
         self.length(start, values["len"], self.at - start)
         why = "IPv4 options" if options else ""
-        if values["mf"] or values["frag"]:
-            why = "IP fragment"
-        self.protocol(values["proto"], "ipv4", start, why, later_fragment=values["frag"] > 0)
+        fragment = values["mf"] or values["frag"]
+        if fragment and not net.ipv4_checksum_ok(self.octets[start : self.at]):
+            # A damaged header says nothing about fragments: read on, the ICRC covers those bits and will tell.
+            self.out.status = f"ip at octet {start}: header checksum wrong, fragment bits not believed"
+            fragment = 0
+        self.protocol(
+            values["proto"],
+            "ipv4",
+            start,
+            "IP fragment" if fragment else why,
+            later_fragment=bool(fragment and values["frag"]),
+        )
 
     def ipv6(self) -> None:
         start = self.at

@@ -6,7 +6,7 @@ draft-foschiano-erspan for ERSPAN I, II and III.
 
 from __future__ import annotations
 
-from roce_pkt.wire.header import Field, Header
+from roce_pkt.wire.header import Field, Header, Octets
 
 ETH = Header(
     "eth",
@@ -149,3 +149,17 @@ LINK_SLL = 113
 LINK_SLL2 = 276
 LINK_INFINIBAND = 247
 LINK_ERF = 197
+
+
+def internet_checksum(octets: Octets) -> int:
+    """The ones' complement sum of RFC 1071 over `octets`, complemented."""
+    data = bytes(octets) + b"\0" * (len(octets) % 2)
+    total = sum(int.from_bytes(data[i : i + 2], "big") for i in range(0, len(data), 2))
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return total ^ 0xFFFF
+
+
+def ipv4_checksum_ok(header: Octets) -> bool:
+    """True when an IPv4 header, its checksum included, sums to zero."""
+    return internet_checksum(header) == 0

@@ -181,3 +181,45 @@ def parse_opcode(text: str) -> int:
         if candidate in BY_NAME:
             return BY_NAME[candidate].value
     raise InputError(f"unknown opcode {text!r}{nearest(full, BY_NAME)}")
+
+
+def segment_opcode(transport: Transport, verb: str, position: Position, suffix: str = "") -> int:
+    """The opcode of one packet of a message.
+
+    Args:
+        transport: `RC`, `UC`, `RD`, `UD` or `XRC`.
+        verb: `SEND`, `RDMA_WRITE` or `RDMA_READ_RESPONSE`.
+        position: Place in the message.
+        suffix: `WITH_IMMEDIATE` or `WITH_INVALIDATE`; used only on the packet that ends the message.
+
+    Raises:
+        InputError: The transport has no such packet.
+    """
+    ends = position in ("last", "only")
+    name = f"{transport}_{verb}_{position.upper()}" + (f"_{suffix}" if suffix and ends else "")
+    if name not in BY_NAME:
+        raise InputError(
+            f"{transport} has no {verb} {position} packet {suffix}".rstrip() + nearest(name, BY_NAME)
+        )
+    return BY_NAME[name].value
+
+
+def segments(length_bytes: int, mtu_bytes: int) -> list[tuple[Position, int, int]]:
+    """Cut a message into packets.
+
+    Args:
+        length_bytes: Message length; 0 gives one empty packet.
+        mtu_bytes: Path MTU.
+
+    Returns:
+        For each packet its position, its first octet in the message, and its octets.
+    """
+    count = max(1, -(-length_bytes // mtu_bytes))
+    out: list[tuple[Position, int, int]] = []
+    for i in range(count):
+        position: Position = "middle"
+        if i in (0, count - 1):
+            position = "only" if count == 1 else "first" if i == 0 else "last"
+        start = i * mtu_bytes
+        out.append((position, start, min(mtu_bytes, length_bytes - start)))
+    return out

@@ -23,7 +23,7 @@ def layer_json(layer: Layer) -> JsonObject:
         }
     out = layer.header.as_json(values)
     if layer.header is ib.BTH:
-        return {"opcode": values["opcode"], "name": name_of(values["opcode"])} | out
+        return {"opcode": values["opcode"], "name": name_of(values["opcode"])} | values
     if layer.header is ib.AETH:
         syndrome = values["syndrome"]
         return {"syndrome": syndrome, "type": aeth.ack_type(syndrome), "value": aeth.value(syndrome)} | out

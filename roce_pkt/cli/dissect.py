@@ -1,0 +1,230 @@
+"""`roce-pkt dissect`: frames as lines, as a tree, as JSON lines or as chosen fields."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from roce_pkt.cli.common import CaptureArgument, UdpPortOption, console, printable
+from roce_pkt.errors import InputError, nearest
+from roce_pkt.wire.dissection import Dissection
+from roce_pkt.wire.frame import dissect as dissect_frame
+from roce_pkt.wire.present import addresses, frame_json, summary, tree
+
+if TYPE_CHECKING:
+    from roce_pkt.capture.model import Record
+
+
+class DissectFormat(StrEnum):
+    """How frames are printed."""
+
+    TEXT = "text"
+    JSON = "json"
+    JSONL = "jsonl"
+
+
+def dissect(
+    capture: CaptureArgument,
+    frame: Annotated[
+        int | None,
+        typer.Option("--frame", min=1, metavar="N", help="One frame as a tree with octet offsets."),
+    ] = None,
+    fields: Annotated[
+        str | None,
+        typer.Option("--fields", metavar="A,B,C", help="Tab-separated fields, e.g. bth.psn,ip.src."),
+    ] = None,
+    count: Annotated[
+        int | None, typer.Option("--count", min=1, metavar="N", help="Stop after N frames.")
+    ] = None,
+    form: Annotated[
+        DissectFormat, typer.Option("--format", help="Text, one JSON document, or one object a line.")
+    ] = DissectFormat.TEXT,
+    udp_port: UdpPortOption = 4791,
+) -> int:
+    """Read frames: a line each, one as a tree, JSON lines, or chosen fields."""
+    from roce_pkt.capture import open as open_capture
+
+    source = open_capture(capture, udp_port)
+    records = islice(source.records(), count)
+    if frame is not None:
+        return _one(capture, records, frame, form, udp_port)
+    if fields is not None:
+        return _fields(records, [f.strip() for f in fields.split(",") if f.strip()], udp_port)
+    if form is not DissectFormat.TEXT:
+        return _json(records, form, udp_port)
+    _lines(records, udp_port)
+    for loss in source.losses:
+        sys.stderr.write(printable(f"{loss.severity}: {loss.text}") + "\n")
+    return 0
+
+
+def _read(record: Record, udp_port: int) -> Dissection:
+    return dissect_frame(record.octets, record.wire_len, record.link_type, udp_port)
+
+
+def _as_json(record: Record, udp_port: int) -> dict[str, Any]:
+    return frame_json(_read(record, udp_port), record.number, record.time_ns, record.wire_len, record.cap_len)
+
+
+def _json(records: Iterator[Record], form: DissectFormat, udp_port: int) -> int:
+    write = sys.stdout.write
+    if form is DissectFormat.JSONL:
+        for record in records:
+            write(json.dumps(_as_json(record, udp_port)) + "\n")
+        return 0
+    write("[")
+    separator = "\n"
+    for record in records:
+        write(separator + json.dumps(_as_json(record, udp_port)))
+        separator = ",\n"
+    write("\n]\n")
+    return 0
+
+
+# -- text
+
+
+def _style(frame: Dissection) -> str:
+    """Red for what is wrong, yellow for congestion, dim for what is not RoCE."""
+    if frame.kind == "other":
+        return "dim"
+    text = summary(frame)
+    if "NAK" in text or "ICRC WRONG" in text or frame.status != "ok":
+        return "red"
+    if frame.kind in ("pfc", "pause") or "CNP" in text or text.endswith("CE"):
+        return "yellow"
+    return ""
+
+
+def _lines(records: Iterator[Record], udp_port: int) -> None:
+    from rich.text import Text
+
+    out = console()
+    plain = not out.is_terminal
+    kinds: Counter[str] = Counter()
+    start_ns: int | None = None
+    for record in records:
+        read = _read(record, udp_port)
+        start_ns = record.time_ns if start_ns is None else start_ns
+        kinds[read.kind if read.kind != "other" else read.hint] += 1
+        source, destination = addresses(read)
+        elapsed = (record.time_ns - start_ns) / 1e9
+        line = printable(f"{record.number:6d} {elapsed:14.9f}  {source} > {destination}  {summary(read)}")
+        if plain:
+            sys.stdout.write(line + "\n")
+        else:
+            out.print(Text(line, style=_style(read)))
+    if sum(kinds[k] for k in ("rocev2", "rocev1", "pfc", "pause")) == 0:
+        sys.stderr.write(nothing_here(kinds) + "\n")
+
+
+def nothing_here(kinds: Counter[str]) -> str:
+    """What to say about a capture without RoCE: what is in it, and why that is common."""
+    total = sum(kinds.values())
+    if not total:
+        return "note: the capture holds no frames"
+    shares = ", ".join(f"{printable(kind)} {n}" for kind, n in kinds.most_common(6))
+    text = f"note: no RoCE frame among {total} ({shares})"
+    if kinds["infiniband"]:
+        return f"{text}; this is native InfiniBand, which has the same transport headers but no Ethernet"
+    if kinds["uet"] or kinds["veroce"] or kinds["iwarp"]:
+        return f"{text}; a neighbour of RoCE, not RoCE itself"
+    return (
+        f"{text}; a host's own tcpdump does not see RDMA, which bypasses the kernel: capture at a switch's"
+        " mirror port, or with the NIC's sniffer; another UDP port is read with --udp-port"
+    )
+
+
+def _one(capture: str, records: Iterator[Record], number: int, form: DissectFormat, udp_port: int) -> int:
+    from rich.text import Text
+
+    record = next(islice(records, number - 1, None), None)
+    if record is None:
+        raise InputError(f"{capture}: has no frame {number}; see how many with: roce-pkt dissect {capture}")
+    if form is not DissectFormat.TEXT:
+        sys.stdout.write(json.dumps(_as_json(record, udp_port)) + "\n")
+        return 0
+    out = console()
+    read = _read(record, udp_port)
+    out.print(
+        Text(f"Frame {record.number}: {record.wire_len} octets, {printable(summary(read))}", style="bold")
+    )
+    for comment in record.comments:
+        out.print(Text(f"  comment: {printable(comment)}", style="italic"))
+    for depth, text in tree(read, record.wire_len, record.cap_len):
+        wrong = "WRONG" in text or text.startswith("Stopped")
+        style = "red" if wrong else "bold cyan" if depth == 0 else ""
+        out.print(Text("  " * depth + printable(text), style=style))
+    return 0
+
+
+# -- fields
+
+
+def _flat(document: dict[str, Any]) -> dict[str, Any]:
+    """`{"bth": {"psn": 1}}` as `{"bth.psn": 1}`; lists of numbers joined, lists of objects numbered."""
+    out: dict[str, Any] = {}
+    for key, value in document.items():
+        if isinstance(value, dict):
+            out |= {f"{key}.{inner}": v for inner, v in _flat(value).items()}
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            for i, item in enumerate(value):
+                prefix = key if i == 0 else f"{key}{i}"
+                out |= {f"{prefix}.{inner}": v for inner, v in _flat(item).items()}
+        elif isinstance(value, list):
+            out[key] = ",".join(map(str, value))
+        else:
+            out[key] = value
+    return out
+
+
+def field_names() -> list[str]:
+    """Every name `--fields` knows, from the header tables."""
+    from roce_pkt.wire import ib, mac_control, net
+
+    names = ["number", "time_ns", "wire_len", "cap_len", "kind", "hint", "status"]
+    names += ["payload.offset", "payload.length", "icrc.value", "icrc.ok", "icrc.why", "bth.name"]
+    names += ["aeth.type", "aeth.value", "pfc.enabled", "pfc.quanta", "tunnel.kind", "tunnel.id"]
+    headers = (net.ETH, net.VLAN, net.IPV4, net.IPV6, net.UDP, net.SLL, ib.LRH, ib.GRH, ib.BTH, *ib.EXTENDED)
+    for header in (*headers, mac_control.PAUSE):
+        names += [f"{header.name}.{f.name}" for f in header.fields]
+    return list(dict.fromkeys(names))
+
+
+def _resolve(name: str, known: list[str]) -> str:
+    """A field's full name; a bare one (`psn`) stands for the only or the BTH's field of that name."""
+    if name in known or name.split(".", maxsplit=1)[0].rstrip("0123456789") in ("vlan", "tunnel"):
+        return name
+    ends = [k for k in known if k.endswith(f".{name}")]
+    for preferred in (f"bth.{name}", f"ip.{name}"):
+        if preferred in ends:
+            return preferred
+    if len(ends) == 1:
+        return ends[0]
+    if ends:
+        raise InputError(f"--fields: {name!r} could be {', '.join(ends)}")
+    raise InputError(f"--fields: unknown field {name!r}{nearest(name, known)}")
+
+
+def _fields(records: Iterator[Record], names: list[str], udp_port: int) -> int:
+    known = field_names()
+    columns = [_resolve(name, known) for name in names]
+    if not columns:
+        raise InputError("--fields: no field named")
+    sys.stdout.write("\t".join(columns) + "\n")
+    for record in records:
+        flat = _flat(_as_json(record, udp_port))
+        values = (flat.get(column) for column in columns)
+        sys.stdout.write("\t".join("" if v is None else _cell(v) for v in values) + "\n")
+    return 0
+
+
+def _cell(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else printable(str(value))
