@@ -87,6 +87,7 @@ class Record(NamedTuple):
         wire_len: Octets the frame had on the wire.
         octets: The octets kept.
         comments: Comments on the frame.
+        offset: Octet offset of the frame in the (unpacked) capture.
     """
 
     number: int
@@ -97,6 +98,7 @@ class Record(NamedTuple):
     wire_len: int
     octets: memoryview | bytes
     comments: tuple[str, ...] = ()
+    offset: int = 0
 
 
 @dataclass(frozen=True, slots=True)

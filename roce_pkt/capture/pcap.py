@@ -70,7 +70,9 @@ class Pcap:
             Interface("", self.link_type, None, self.resolution, snaplen, "", 0, fcs_len)
         )
 
-    def records(self, view: memoryview, at: int, number: int, out: list[Record]) -> Stop:
+    def records(
+        self, view: memoryview, at: int, number: int, out: list[Record], most: int = MOST_RECORDS
+    ) -> Stop:
         """Append the records of a window to `out`.
 
         Args:
@@ -78,8 +80,8 @@ class Pcap:
             at: File offset of the window.
             number: Frames read before.
             out: Receives the records.
+            most: Records to take.
         """
-        del at
         pos, end, step = 0, len(view), self.header_bytes
         unpack, link, tick, limit = self._header.unpack_from, self.link_type, self.tick_ns, self.limit
         while pos + step <= end:
@@ -94,9 +96,10 @@ class Pcap:
             number += 1
             self._last_s = seconds
             time_ns = seconds * 1_000_000_000 + fraction * tick
-            out.append(Record(number, time_ns, 0, link, captured, original, view[pos + step : stop]))
+            octets = view[pos + step : stop]
+            out.append(Record(number, time_ns, 0, link, captured, original, octets, (), at + pos + step))
             pos = stop
-            if len(out) >= MOST_RECORDS:
+            if len(out) >= most:
                 return Stop(pos, "full", 1)
         return Stop(pos, "more", step)
 

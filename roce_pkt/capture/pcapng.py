@@ -149,7 +149,9 @@ class Pcapng:
             return f"block length {length} is impossible"
         return kind, length
 
-    def records(self, view: memoryview, at: int, number: int, out: list[Record]) -> Stop:
+    def records(
+        self, view: memoryview, at: int, number: int, out: list[Record], most: int = MOST_RECORDS
+    ) -> Stop:
         """Append the records of a window to `out`; see `Pcap.records`."""
         pos, end = 0, len(view)
         first = number - len(out)
@@ -169,7 +171,7 @@ class Pcapng:
             if record is not None:
                 out.append(record)
             pos += length
-            if len(out) >= MOST_RECORDS:
+            if len(out) >= most:
                 return Stop(pos, "full", 1)
         return Stop(pos, "more", BLOCK_OVERHEAD)
 
@@ -267,8 +269,9 @@ class Pcapng:
             time_ns = clock.resolution.to_ns(ticks, clock.offset_s)
         after = (stop + 3) & ~3
         comments = comments_in(body[after:], self.order) if after < len(body) else ()
-        octets, interface_id = body[PACKET_FIELDS:stop], self.first_interface + interface
-        return Record(count + 1, time_ns, interface_id, clock.link_type, captured, original, octets, comments)
+        where = offset + 8 + PACKET_FIELDS
+        lengths = (clock.link_type, captured, original, body[PACKET_FIELDS:stop])
+        return Record(count + 1, time_ns, self.first_interface + interface, *lengths, comments, where)
 
     def _simple(self, body: memoryview, offset: int, count: int) -> Record | None:
         clock = self._clock(0, offset)
@@ -277,7 +280,8 @@ class Pcapng:
         (original,) = struct.unpack_from(self.order + "I", body)
         captured = min(original, clock.snaplen or original, len(body) - 4)
         octets = body[4 : 4 + captured]
-        return Record(count + 1, 0, self.first_interface, clock.link_type, captured, original, octets)
+        lengths = (clock.link_type, captured, original, octets)
+        return Record(count + 1, 0, self.first_interface, *lengths, (), offset + 12)
 
     def _keep(self, block: Block, offset: int) -> None:
         self._kept_bytes += len(block.body) + 64

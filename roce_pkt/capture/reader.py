@@ -12,7 +12,7 @@ from roce_pkt.capture.source import Source, open_source
 from roce_pkt.errors import CaptureError, Finding
 
 if TYPE_CHECKING:
-    from roce_pkt.capture.columns import Frames
+    from roce_pkt.capture.frames import Frames
 
 ROCE_UDP_PORT = 4791
 _RULE_LIMIT = 100
@@ -95,16 +95,27 @@ class Capture:
             yield from batch
 
     def __iter__(self) -> Iterator[Frames]:
-        """Frames as columns, in batches of bounded size."""
+        return self.batches()
+
+    def batches(self, *, verify: bool = True) -> Iterator[Frames]:
+        """Frames as columns, in batches of bounded size.
+
+        Args:
+            verify: Compute every ICRC; without, `icrc_ok` is -1 throughout.
+        """
         from roce_pkt.capture.fill import batches
 
-        return batches(self)
+        return batches(self, verify=verify)
 
-    def frames(self) -> Frames:
-        """All frames as columns; memory grows with the number of frames."""
-        from roce_pkt.capture.columns import Frames
+    def frames(self, *, verify: bool = True) -> Frames:
+        """All frames as columns; memory grows with the number of frames.
 
-        return Frames.concat(list(iter(self)))
+        Args:
+            verify: Compute every ICRC; without, `icrc_ok` is -1 throughout.
+        """
+        from roce_pkt.capture.frames import Frames
+
+        return Frames.concat(self.batches(verify=verify))
 
 
 def open(path: str | os.PathLike[str], udp_port: int = ROCE_UDP_PORT) -> Capture:  # noqa: A001 - the promised name

@@ -90,6 +90,10 @@ class Source:
             self._held = held = buffer[:filled].toreadonly()
         return held
 
+    def segment(self, at: int, view: memoryview) -> tuple[int, memoryview]:
+        """What to hold on to so that octets of the window `view` at `at` can be found by file offset."""
+        return (0, self._whole) if self.mapped else (at, view)
+
     def _read(self, buffer: memoryview) -> int:
         try:
             return self._fill(buffer) if self._fill is not None else 0
