@@ -151,3 +151,8 @@ class Extras:
     blocks: list[Block] = field(default_factory=list)
     skipped: list[tuple[int, str]] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
+
+    def clear(self) -> None:
+        """Forget all, for another pass; the lists stay the same objects."""
+        for collected in (self.interfaces, self.blocks, self.skipped, self.comments):
+            collected.clear()  # type: ignore[attr-defined]

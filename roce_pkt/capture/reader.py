@@ -142,8 +142,8 @@ class Walk:
         self.capture = capture
         self.source: Source = open_source(capture.path)
         capture.losses.clear()
-        capture._extras = Extras()  # noqa: SLF001 - the walk fills its capture
-        self.extras = capture._extras  # noqa: SLF001
+        self.extras = capture._extras  # noqa: SLF001 - the walk fills its capture
+        self.extras.clear()
         self.format = _recognise(self.source, self.extras)
         self.at = self.format.start
         self.count = 0
