@@ -155,4 +155,4 @@ class Extras:
     def clear(self) -> None:
         """Forget all, for another pass; the lists stay the same objects."""
         for collected in (self.interfaces, self.blocks, self.skipped, self.comments):
-            collected.clear()  # type: ignore[attr-defined]
+            collected.clear()

@@ -20,6 +20,9 @@ _NS_PER_S = 1_000_000_000
 _OWN_NAME = "roce-pkt"
 _SHB_USERAPPL = 4
 
+Chunk = tuple[int, bytes]
+"""Octets for the file, and how many frames they hold."""
+
 
 def pcap_header(link_type: int, *, nanosecond: bool = True, snaplen: int = 262_144) -> bytes:
     """The 24 octets at the start of a classic pcap, little-endian."""
@@ -47,9 +50,7 @@ def write_pcap(
     return _write(path, _pcap_chunks(path, records, nanosecond=nanosecond), force=force)
 
 
-def _pcap_chunks(
-    path: str | Path, records: Iterable[Record], *, nanosecond: bool
-) -> Iterator[tuple[int, bytes]]:
+def _pcap_chunks(path: str | Path, records: Iterable[Record], *, nanosecond: bool) -> Iterator[Chunk]:
     link_type: int | None = None
     header = struct.Struct("<" + pcap.RECORD_HEADER)
     tick = 1 if nanosecond else 1000
@@ -77,7 +78,7 @@ def _check_size(path: str | Path, record: Record, size: int) -> None:
         raise InputError(f"{path}: frame {record.number} has {size} octets ({record.wire_len} on the wire)")
 
 
-def _write(path: str | Path, chunks: Iterator[tuple[int, bytes]], *, force: bool) -> int:
+def _write(path: str | Path, chunks: Iterator[Chunk], *, force: bool) -> int:
     count = 0
     with whole_file(path, force=force) as stream:
         held = bytearray()
@@ -127,11 +128,11 @@ def _pcapng_chunks(
     interfaces: Sequence[Interface],
     blocks: Sequence[Block],
     comments: Sequence[str],
-) -> Iterator[tuple[int, bytes]]:
+) -> Iterator[Chunk]:
     yield 0, section_block(comments)
     made: list[Interface] = []
-    kept = described = count = 0
-    for record in records:
+    kept = described = 0
+    for count, record in enumerate(records):
         if not interfaces and record.interface_id >= len(made):
             made.extend([Interface("", record.link_type)] * (record.interface_id + 1 - len(made)))
         known = interfaces or made
@@ -143,7 +144,6 @@ def _pcapng_chunks(
             described += 1
         if record.interface_id >= described:
             raise InputError(f"{path}: frame {record.number} is of interface {record.interface_id}, unknown")
-        count += 1
         yield 1, packet_block(path, record, known[record.interface_id])
     for interface in interfaces[described:]:
         yield 0, interface_block(interface)
@@ -178,22 +178,17 @@ def section_block(comments: Sequence[str] = ()) -> bytes:
 
 def interface_block(interface: Interface) -> bytes:
     """An interface description block."""
-    tick = interface.resolution
+    tick, speed_bps, fcs_len = interface.resolution, interface.speed_bps, interface.fcs_len
+    offset = interface.offset_s.to_bytes(8, "little", signed=True)
     opts = _options(
         [
             *_comments(interface.comments),
-            (pcapng.IF_NAME, interface.name.encode() if interface.name else None),
-            (pcapng.IF_DESCRIPTION, interface.description.encode() if interface.description else None),
-            (
-                pcapng.IF_SPEED,
-                None if interface.speed_bps is None else interface.speed_bps.to_bytes(8, "little"),
-            ),
+            (pcapng.IF_NAME, interface.name.encode() or None),
+            (pcapng.IF_DESCRIPTION, interface.description.encode() or None),
+            (pcapng.IF_SPEED, None if speed_bps is None else speed_bps.to_bytes(8, "little")),
             (pcapng.IF_TSRESOL, bytes([tick.exponent | (0x80 if tick.base == 2 else 0)])),
-            (pcapng.IF_FCSLEN, None if interface.fcs_len is None else bytes([interface.fcs_len])),
-            (
-                pcapng.IF_TSOFFSET,
-                interface.offset_s.to_bytes(8, "little", signed=True) if interface.offset_s else None,
-            ),
+            (pcapng.IF_FCSLEN, None if fcs_len is None else bytes([fcs_len])),
+            (pcapng.IF_TSOFFSET, offset if interface.offset_s else None),
         ]
     )
     return _block(pcapng.INTERFACE, struct.pack("<HHI", interface.link_type, 0, interface.snaplen) + opts)
@@ -205,16 +200,11 @@ def packet_block(path: str | Path, record: Record, interface: Interface) -> byte
     _check_size(path, record, len(octets))
     ticks = ticks_of(record.time_ns, interface.resolution, interface.offset_s)
     if not 0 <= ticks < 1 << 64:
-        raise InputError(
-            f"{path}: frame {record.number} is at {record.time_ns} ns, before its interface's clock"
-        )
-    fields = struct.pack(
-        "<IIIII", record.interface_id, ticks >> 32, ticks & 0xFFFF_FFFF, len(octets), record.wire_len
-    )
-    return _block(
-        pcapng.ENHANCED_PACKET,
-        fields + octets + bytes(-len(octets) % 4) + _options(_comments(record.comments)),
-    )
+        raise InputError(f"{path}: frame {record.number} is at {record.time_ns} ns, before its clock's zero")
+    high, low = ticks >> 32, ticks & 0xFFFF_FFFF
+    fields = struct.pack("<IIIII", record.interface_id, high, low, len(octets), record.wire_len)
+    body = fields + octets + bytes(-len(octets) % 4)
+    return _block(pcapng.ENHANCED_PACKET, body + _options(_comments(record.comments)))
 
 
 def ticks_of(time_ns: int, resolution: Resolution, offset_s: int = 0) -> int:
@@ -222,11 +212,8 @@ def ticks_of(time_ns: int, resolution: Resolution, offset_s: int = 0) -> int:
     if resolution == NANOSECONDS and not offset_s:
         return time_ns
     per_second: int = resolution.base**resolution.exponent
-    return (
-        -(-(time_ns - offset_s * _NS_PER_S) * per_second // _NS_PER_S)
-        if per_second >= _NS_PER_S
-        else ((time_ns - offset_s * _NS_PER_S) * per_second // _NS_PER_S)
-    )
+    scaled = (time_ns - offset_s * _NS_PER_S) * per_second
+    return -(-scaled // _NS_PER_S) if per_second >= _NS_PER_S else scaled // _NS_PER_S
 
 
 def kept_block(block: Block) -> bytes:
