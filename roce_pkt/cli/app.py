@@ -115,6 +115,11 @@ def run(words: list[str]) -> int:
         return _complain("interrupted", 130)
     except typer.Exit as leave:
         return leave.exit_code
+    except Exception as error:
+        if os.environ.get("ROCE_PKT_TRACEBACK"):
+            raise
+        what = f"{type(error).__name__}: {error}"
+        return _complain(f"a fault in roce-pkt itself, please report it: {what}; ROCE_PKT_TRACEBACK=1 shows where")
 
 
 def _complain(message: str, code: int = 2) -> int:

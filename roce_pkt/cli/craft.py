@@ -10,8 +10,9 @@ from typing import Annotated
 
 import typer
 
-from roce_pkt.cli.common import ForceOption, printable
+from roce_pkt.cli.common import ForceOption
 from roce_pkt.errors import InputError, nearest
+from roce_pkt.report.text import printable
 from roce_pkt.units import parse_time_ps
 from roce_pkt.wire import aeth, exchange, ib, mac_control, net
 from roce_pkt.wire.build import Path, Stack, Values, mac_control_frame, roce_frame
@@ -337,7 +338,13 @@ def _deliver(frames: list[bytes], gap_ns: int, output: str, *, force: bool, show
         if len(frames) > 20:
             sys.stdout.write(f"      ... {len(frames) - 20} more\n")
     if output:
-        from roce_pkt.capture.writer import write_capture
+        from roce_pkt.capture.model import LINK_ETHERNET, Record
+        from roce_pkt.capture.writer import write_pcap, write_pcapng
 
-        write_capture(output, ((i * gap_ns, frame) for i, frame in enumerate(frames)), force=force)
+        records = (
+            Record(i + 1, i * gap_ns, 0, LINK_ETHERNET, len(frame), len(frame), frame)
+            for i, frame in enumerate(frames)
+        )
+        write = write_pcapng if output.endswith(".pcapng") else write_pcap
+        write(output, records, force=force)
     return 0

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roce_pkt.cli.common import CaptureArgument, UdpPortOption, console, printable
+from roce_pkt.cli.common import CaptureArgument, UdpPortOption
 from roce_pkt.errors import InputError, nearest
+from roce_pkt.report.text import console, printable
 from roce_pkt.wire.dissection import Dissection
 from roce_pkt.wire.frame import dissect as dissect_frame
 from roce_pkt.wire.present import addresses, frame_json, summary, tree
@@ -106,6 +107,8 @@ def _style(frame: Dissection) -> str:
 def _lines(records: Iterator[Record], udp_port: int) -> None:
     from rich.text import Text
 
+    from roce_pkt.report.nothing import nothing_here
+
     out = console()
     plain = not out.is_terminal
     kinds: Counter[str] = Counter()
@@ -123,23 +126,6 @@ def _lines(records: Iterator[Record], udp_port: int) -> None:
             out.print(Text(line, style=_style(read)))
     if sum(kinds[k] for k in ("rocev2", "rocev1", "pfc", "pause")) == 0:
         sys.stderr.write(nothing_here(kinds) + "\n")
-
-
-def nothing_here(kinds: Counter[str]) -> str:
-    """What to say about a capture without RoCE: what is in it, and why that is common."""
-    total = sum(kinds.values())
-    if not total:
-        return "note: the capture holds no frames"
-    shares = ", ".join(f"{printable(kind)} {n}" for kind, n in kinds.most_common(6))
-    text = f"note: no RoCE frame among {total} ({shares})"
-    if kinds["infiniband"]:
-        return f"{text}; this is native InfiniBand, which has the same transport headers but no Ethernet"
-    if kinds["uet"] or kinds["veroce"] or kinds["iwarp"]:
-        return f"{text}; a neighbour of RoCE, not RoCE itself"
-    return (
-        f"{text}; a host's own tcpdump does not see RDMA, which bypasses the kernel: capture at a switch's"
-        " mirror port, or with the NIC's sniffer; another UDP port is read with --udp-port"
-    )
 
 
 def _one(capture: str, records: Iterator[Record], number: int, form: DissectFormat, udp_port: int) -> int:

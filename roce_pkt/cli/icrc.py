@@ -14,10 +14,10 @@ from roce_pkt.cli.common import (
     Format,
     FormatOption,
     UdpPortOption,
-    console,
     print_json,
 )
 from roce_pkt.errors import InputError
+from roce_pkt.report.text import console
 from roce_pkt.wire import icrc as invariant
 from roce_pkt.wire.dissection import Dissection
 from roce_pkt.wire.frame import dissect
@@ -72,7 +72,7 @@ def explain(
             f"{capture}: frame {frame} has no ICRC: it is {read.hint or read.kind} [{read.status}]"
         )
     value, expected, cover = read.icrc.value, read.icrc.expected, read.cover
-    document = {
+    document: dict[str, object] = {
         "frame": frame,
         "network": cover.network if cover else None,
         "covered": [cover.network_offset, cover.end] if cover else None,
@@ -103,9 +103,7 @@ def _explain_text(octets: memoryview | bytes, read: Dissection, document: dict[s
     out.print("  8 octets     ff ff ff ff ff ff ff ff            (place of a local routing header)")
     _hex_lines(out, octets, cover, head)
     rest = cover.end - cover.network_offset - len(head)
-    out.print(
-        f"  {rest} octets  from octet {cover.network_offset + len(head)}, as they are (headers, payload, pads)"
-    )
+    out.print(f"  {rest} octets  from octet {cover.network_offset + len(head)} on, as they are")
     out.print(Text("Masked with ones, because a router may write there:", style="bold"))
     for offset, name, bits in _masked(read):
         out.print(f"  octet {offset:3d}  {name} ({bits})")
@@ -136,30 +134,17 @@ def fix(
     udp_port: UdpPortOption = 4791,
 ) -> int:
     """Write the capture again with every wrong ICRC put right; nothing else changes."""
+    from dataclasses import asdict
+
     from roce_pkt.capture import open as open_capture
-    from roce_pkt.capture.writer import copy_capture
+    from roce_pkt.edit.repair import repair_icrc
 
-    counts = {"frames": 0, "repaired": 0, "right": 0, "not_checked": 0}
-
-    def repair(octets: bytes, wire_len: int, link_type: int) -> bytes:
-        counts["frames"] += 1
-        read = dissect(octets, wire_len, link_type, udp_port)
-        if read.icrc is None or read.icrc.expected is None or read.cover is None:
-            counts["not_checked"] += 1
-            return octets
-        if read.icrc.ok:
-            counts["right"] += 1
-            return octets
-        counts["repaired"] += 1
-        end = read.cover.end
-        return octets[:end] + read.icrc.expected + octets[end + 4 :]
-
-    copy_capture(open_capture(capture, udp_port), output, repair, force=force)
+    done = repair_icrc(open_capture(capture, udp_port), output, force=force)
     if form is Format.JSON:
-        print_json(counts)
+        print_json(asdict(done))
     else:
         sys.stdout.write(
-            f"{counts['frames']} frames: {counts['repaired']} repaired, {counts['right']} were right, "
-            f"{counts['not_checked']} have no ICRC that can be checked\n"
+            f"{done.frames} frames: {done.repaired} repaired, {done.right} were right, "
+            f"{done.not_checked} have no ICRC that can be checked\n"
         )
     return 0

@@ -1,0 +1,48 @@
+"""Write a capture again with some frames' octets changed and everything else kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from roce_pkt.capture.model import NANOSECONDS, Record
+from roce_pkt.capture.reader import Capture
+from roce_pkt.capture.writer import write_pcap, write_pcapng
+
+Change = Callable[[Record], bytes | memoryview]
+
+
+def copy_capture(capture: Capture, path: str | Path, change: Change, *, force: bool = False) -> int:
+    """Copy a capture, octets passed through `change`; time stamps, interfaces and comments are kept.
+
+    Args:
+        capture: Where frames come from.
+        path: Where they go, in the same format (pcap or pcapng).
+        change: Gives the octets to write for a frame.
+        force: Replace a file that is there.
+
+    Returns:
+        Frames written.
+
+    Raises:
+        InputError: The output cannot be written.
+    """
+
+    def changed() -> Iterator[Record]:
+        for record in capture.records():
+            octets = change(record)
+            grown = len(octets) - record.cap_len
+            yield record._replace(
+                octets=octets, cap_len=len(octets), wire_len=max(len(octets), record.wire_len + grown)
+            )
+
+    if capture.format == "pcapng":
+        return write_pcapng(
+            path, changed(), capture.interfaces, blocks=capture.blocks, comments=capture.comments, force=force
+        )
+    return write_pcap(path, changed(), nanosecond=_nanosecond(capture), force=force)
+
+
+def _nanosecond(capture: Capture) -> bool:
+    """Keep the stamps' resolution: a classic pcap has one interface, known once it is open."""
+    return bool(capture.interfaces) and capture.interfaces[0].resolution == NANOSECONDS
