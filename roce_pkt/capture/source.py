@@ -13,6 +13,7 @@ import select
 import stat
 import sys
 import time
+import weakref
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -126,7 +127,7 @@ def open_source(path: str | os.PathLike[str]) -> Source:
     if name == "-":
         return _unpacked("standard input", getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
     try:
-        file = Path(name).open("rb", buffering=0)  # noqa: SIM115 - the source owns it
+        file: BinaryIO = Path(name).open("rb", buffering=0)  # type: ignore[assignment]  # noqa: SIM115 - the source owns it
         info = os.fstat(file.fileno())
     except IsADirectoryError:
         raise CaptureError(name, "a directory; name a capture file in it") from None
@@ -135,6 +136,17 @@ def open_source(path: str | os.PathLike[str]) -> Source:
     except (OSError, ValueError) as error:
         what = error.strerror if isinstance(error, OSError) else str(error)
         raise CaptureError(name, f"cannot be opened: {what}") from None
+    try:
+        source = _source_of(name, file, info)
+    except BaseException:
+        file.close()
+        raise
+    # the file closes with its source, however far it was read
+    weakref.finalize(source, file.close)
+    return source
+
+
+def _source_of(name: str, file: BinaryIO, info: os.stat_result) -> Source:
     if not stat.S_ISREG(info.st_mode):
         return _unpacked(name, file)
     if info.st_size == 0:
@@ -143,7 +155,7 @@ def open_source(path: str | os.PathLike[str]) -> Source:
     # A file that shrinks under a mapping kills the process; one that was just written is read instead.
     settled = abs(time.time() - info.st_mtime) > _SETTLED_S
     if settled and not head.startswith((GZIP_MAGIC, ZSTD_MAGIC)):
-        with file, contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):
             return Source(name, mapping=mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ))
     return _unpacked(name, file)
 

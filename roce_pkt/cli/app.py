@@ -68,7 +68,6 @@ def _callback(
 def build(verb: str | None) -> typer.Typer:
     """The command with one verb loaded, or with all verbs listed."""
     app = typer.Typer(
-        no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # rich help costs 0.15 s of imports; --help answers in 0.3 s
@@ -89,8 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Args:
         arguments: Words after the command's name; the process's own by default.
     """
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    sys.exit(run(words))
+    sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
 
 
 def run(words: list[str]) -> int:
@@ -98,14 +96,14 @@ def run(words: list[str]) -> int:
     usage_error: type[Exception] = typer.BadParameter.__mro__[2]  # the base of all wrong-use errors
     verb = next((w for w in words if not w.startswith("-")), None)
     try:
-        code = build(verb)(words, standalone_mode=False, prog_name="roce-pkt")
+        code = build(verb)(words or ["--help"], standalone_mode=False, prog_name="roce-pkt")
         sys.stdout.flush()
         return code if isinstance(code, int) else 0
     except RoceError as error:
         return _complain(str(error))
     except usage_error as error:
         message = getattr(error, "format_message", error.__str__)()
-        return _complain(message or "no verb given; see roce-pkt --help")
+        return _complain(message)
     except (BrokenPipeError, SystemExit):
         # The reader went away (`| head`), of which the parser makes an exit of its own:
         # nothing is wrong, and nothing more can be said.
@@ -119,7 +117,7 @@ def run(words: list[str]) -> int:
         if os.environ.get("ROCE_PKT_TRACEBACK"):
             raise
         what = f"{type(error).__name__}: {error}"
-        return _complain(f"a fault in roce-pkt itself, please report it: {what}; ROCE_PKT_TRACEBACK=1 shows where")
+        return _complain(f"a fault in roce-pkt itself: {what}; please report it with ROCE_PKT_TRACEBACK=1")
 
 
 def _complain(message: str, code: int = 2) -> int:

@@ -311,6 +311,7 @@ def craft(
         frames = list(KINDS[kind][1](order))
     except ValueError as error:
         raise InputError(f"craft {kind}: {error}") from None
+    _all_used(order.pair.extra, frames)
     return _deliver(
         frames * count, parse_time_ps(gap, "--gap") // 1000, output, force=force, show_hex=show_hex
     )

@@ -118,12 +118,12 @@ def roce_frame(path: Path, opcode: int, stack: Stack | None = None, payload: byt
     """
     given: dict[str, Values] = dict(stack or {})
     op = OPCODES.get(opcode)
-    pads = pad_count(len(payload)) if op and op.payload else 0
-    bth = {"opcode": opcode, "padcount": pads} | given.get("bth", {})
+    carries = op is not None and op.payload
+    bth = {"opcode": opcode, "padcount": pad_count(len(payload)) if carries else 0} | given.get("bth", {})
     body = ib.BTH.pack(bth)
     for header in op.headers if op else ():
         body += header.pack(given.get(header.name, {}))
-    body += payload + bytes(pads)
+    body += payload + bytes(bth["padcount"] if carries else 0)
     front, cover = _fronts(path, len(body) + ib.ICRC_BYTES, given)
     frame = front + body
     if "icrc" in given:

@@ -155,7 +155,7 @@ class _Reader:
         why = "IPv4 options" if options else ""
         fragment = values["mf"] or values["frag"]
         if fragment and not net.ipv4_checksum_ok(self.octets[start : self.at]):
-            # A damaged header says nothing about fragments: read on, the ICRC covers those bits and will tell.
+            # A damaged header says nothing about fragments: read on, the ICRC covers those bits.
             self.out.status = f"ip at octet {start}: header checksum wrong, fragment bits not believed"
             fragment = 0
         self.protocol(

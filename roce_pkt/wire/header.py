@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Show = Literal["dec", "hex", "key", "mac", "ipv4", "ipv6"]
+Show = Literal["dec", "hex", "key", "mac", "ipv4", "ipv6", "octets"]
+Order = Literal["big", "little"]
 Octets = bytes | bytearray | memoryview
 
 
@@ -23,7 +24,8 @@ class Field:
     Args:
         name: Name in JSON, in columns and in Scapy.
         bits: Width in bits.
-        show: How people read it. `key` is also a string in JSON, so that no reader loses bits.
+        show: How people read it. `key` is also a string in JSON, so that no reader loses bits;
+            `octets` has no meaning as a number.
         default: Value of a freshly built header.
         title: A few words for the tree.
     """
@@ -64,12 +66,13 @@ class Header:
         name: Short name in the field's own abbreviation, lower case (`bth`, `aeth`).
         title: Full name.
         fields: Ordered fields; their widths add up to whole octets.
+        order: Order of the octets within a field; a little-endian header has whole octets only.
     """
 
-    def __init__(self, name: str, title: str, *fields: Field) -> None:
-        self.name, self.title, self.fields = name, title, fields
+    def __init__(self, name: str, title: str, *fields: Field, order: Order = "big") -> None:
+        self.name, self.title, self.fields, self.order = name, title, fields, order
         bits = sum(f.bits for f in fields)
-        if bits % 8:
+        if bits % 8 or (order == "little" and any(f.bits % 8 for f in fields)):
             raise ValueError(f"{name}: {bits} bits are not whole octets")
         self.size_bytes = bits // 8
         self._bits = bits
@@ -101,9 +104,9 @@ class Header:
     def unpack(self, octets: Octets, offset: int = 0) -> dict[str, int]:
         """Read every field from `octets` at `offset`; the caller has checked that it fits."""
         data = bytes(octets[offset : offset + self.size_bytes])
-        read = int.from_bytes
+        read, order = int.from_bytes, self.order
         return {
-            name: read(data[first:last], "big") >> shift & mask
+            name: read(data[first:last], order) >> shift & mask
             for name, first, last, shift, mask in self._readers
         }
 
@@ -122,6 +125,8 @@ class Header:
             value = values.get(field.name, field.default)
             if not 0 <= value < 1 << field.bits:
                 raise ValueError(f"{self.name}.{field.name} holds {field.bits} bits, not {value}")
+            if self.order == "little":
+                value = int.from_bytes(value.to_bytes(field.bits // 8, "little"), "big")
             whole = whole << field.bits | value
         return whole.to_bytes(self.size_bytes, "big")
 
@@ -136,6 +141,8 @@ def json_value(field: Field, value: int) -> int | str:
     """One field's value as JSON carries it."""
     if field.show in ("dec", "hex"):
         return value
+    if field.show == "octets":
+        return value.to_bytes(field.bits // 8, "big").hex()
     return text_value(field, value)
 
 
@@ -152,6 +159,20 @@ def text_value(field: Field, value: int) -> str:
             return ipv4_text(value)
         case "ipv6":
             return ipv6_text(value)
+        case "octets":
+            return octets_text(value.to_bytes(field.bits // 8, "big"))
+
+
+def octets_text(octets: bytes, most: int = 32) -> str:
+    """Octets in hexadecimal for people: zeros at the end are counted, long ones are cut."""
+    shown = octets.rstrip(b"\0")
+    zeros = len(octets) - len(shown)
+    words = [shown[:most].hex() + ("..." if len(shown) > most else "")] if shown else []
+    if len(shown) > most:
+        words.append(f"{len(shown)} octets")
+    if zeros:
+        words.append(f"{zeros} zero octets")
+    return ", ".join(words) or "none"
 
 
 def mac_text(value: int) -> str:

@@ -167,10 +167,8 @@ def tree(frame: Dissection, wire_len: int, cap_len: int) -> Iterator[tuple[int, 
     if frame.icrc is not None:
         yield 0, _icrc_line(frame)
     if frame.trailer_len:
-        yield (
-            0,
-            f"Trailer  {frame.trailer_len} octets after the packet (padding, FCS or a capture device's stamp)",
-        )
+        what = "padding, FCS or a capture device's stamp"
+        yield 0, f"Trailer  {frame.trailer_len} octets after the packet ({what})"
     if cap_len < wire_len:
         yield 0, f"Cut by the capture: {cap_len} of {wire_len} octets"
     if frame.status != "ok":
