@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from roce_pkt.capture.model import NANOSECONDS, Record
@@ -30,17 +30,38 @@ def copy_capture(capture: Capture, path: str | Path, change: Change, *, force: b
 
     def changed() -> Iterator[Record]:
         for record in capture.records():
-            octets = change(record)
-            grown = len(octets) - record.cap_len
-            yield record._replace(
-                octets=octets, cap_len=len(octets), wire_len=max(len(octets), record.wire_len + grown)
-            )
+            yield with_octets(record, change(record))
 
+    return write_like(capture, path, changed(), force=force)
+
+
+def with_octets(record: Record, octets: bytes | memoryview) -> Record:
+    """The record with other octets; octets that the capture had cut off stay cut off."""
+    grown = len(octets) - record.cap_len
+    wire_len = max(len(octets), record.wire_len + grown)
+    return record._replace(octets=octets, cap_len=len(octets), wire_len=wire_len)
+
+
+def write_like(capture: Capture, path: str | Path, records: Iterable[Record], *, force: bool = False) -> int:
+    """Write records made from those of a capture: same format, interfaces, blocks and comments.
+
+    Args:
+        capture: Being read while the records are taken.
+        path: Where they go.
+        records: In order.
+        force: Replace a file that is there.
+
+    Returns:
+        Frames written.
+
+    Raises:
+        InputError: The output cannot be written.
+    """
     if capture.format == "pcapng":
         return write_pcapng(
-            path, changed(), capture.interfaces, blocks=capture.blocks, comments=capture.comments, force=force
+            path, records, capture.interfaces, blocks=capture.blocks, comments=capture.comments, force=force
         )
-    return write_pcap(path, changed(), nanosecond=_nanosecond(capture), force=force)
+    return write_pcap(path, records, nanosecond=_nanosecond(capture), force=force)
 
 
 def _nanosecond(capture: Capture) -> bool:

@@ -1,0 +1,58 @@
+"""Faults from the command line: `drop qp=0x11 psn=1007 occurrence=2`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from roce_pkt.errors import InputError
+from roce_pkt.scenario.fault import Fault
+from roce_pkt.scenario.field import rows_of
+from roce_pkt.scenario.reader import MAX_BYTES, read_faults
+
+
+def fault_from_words(text: str) -> Fault:
+    """One fault: its kind, then KEY=VALUE words as in a `[[fault]]` table.
+
+    Raises:
+        InputError: What is wrong, and what is allowed.
+    """
+    kind, *words = text.split()
+    lines = ["[[fault]]", f"do = {json.dumps(kind)}"]
+    rows = rows_of(Fault)
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not value:
+            raise InputError(f"--fault {text!r}: {word!r} is not KEY=VALUE; e.g. 'drop qp=0x11 psn=1007'")
+        quoted = key in rows and isinstance(rows[key][1].default, str)
+        lines.append(f"{json.dumps(key)} = {json.dumps(value) if quoted or not _number(value) else value}")
+    return read_faults("\n".join(lines), f"--fault {text!r}")[0]
+
+
+def _number(text: str) -> bool:
+    for read in (lambda t: int(t, 0), float):
+        try:
+            read(text)
+        except ValueError:
+            continue
+        return True
+    return False
+
+
+def faults_from_file(path: str | Path) -> tuple[Fault, ...]:
+    """Faults from a TOML file of `[[fault]]` tables.
+
+    Raises:
+        InputError: It cannot be read, or something in it is wrong.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            octets = file.read(MAX_BYTES + 1)
+        text = octets.decode()
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is not a text file (octet {error.start} is not UTF-8)") from error
+    if len(octets) > MAX_BYTES:
+        raise InputError(f"{path}: more than {MAX_BYTES} octets is no list of faults")
+    return read_faults(text, str(path))

@@ -1,0 +1,188 @@
+"""Which frames a fault is done to: a small machine that is told of every frame, in order.
+
+It holds what choosers need to remember (how often a packet was seen, which message of its flow it
+belongs to, how often a rule fitted) and one stream of chance for each rule, so that rules do not
+disturb each other.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import random
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from roce_pkt import psn as serial
+from roce_pkt.errors import InputError
+from roce_pkt.scenario.fault import Fault
+from roce_pkt.wire import ib, net
+from roce_pkt.wire.dissection import Dissection
+from roce_pkt.wire.opcode import OPCODES, parse_opcode
+
+Address = int
+Flow = tuple[Address, Address, int]
+"""Source and destination as 128-bit numbers (IPv4 mapped), destination queue pair."""
+MOST_PACKETS = 1 << 22
+"""Packets whose occurrences are remembered; older ones are forgotten."""
+MOST_STARTS = 1 << 16
+"""Messages of a flow whose beginning is remembered, for packets that are sent again."""
+_SPACES = {"read_response": 1, "atomic_ack": 1, "ack": 2}
+"""Packets of one flow that share a PSN without being the same packet again."""
+_MAPPED = 0xFFFF << 32
+
+
+class Facts(NamedTuple):
+    """What choosers look at.
+
+    Args:
+        flow: Source, destination and destination queue pair.
+        opcode: BTH opcode.
+        psn: BTH PSN.
+    """
+
+    flow: Flow
+    opcode: int
+    psn: int
+
+
+class _Messages:
+    """Where the messages of a flow begin, as positions that do not wrap."""
+
+    def __init__(self, first_psn: int) -> None:
+        self._at, self._psn = 0, first_psn
+        self._starts = [0]
+        self._forgotten = 0
+
+    def number(self, psn: int, *, starts: bool) -> int:
+        """The message, from 1, that the request with this PSN belongs to."""
+        position = self._at + serial.distance(psn, self._psn)
+        if starts and position > self._starts[-1]:
+            self._starts.append(position)
+            self._at, self._psn = position, psn
+            if len(self._starts) > MOST_STARTS:
+                self._forgotten += MOST_STARTS // 4
+                del self._starts[: MOST_STARTS // 4]
+        return self._forgotten + bisect_right(self._starts, position)
+
+
+def address_number(text: str) -> Address:
+    """An address as a 128-bit number, IPv4 mapped.
+
+    Raises:
+        InputError: No address.
+    """
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        raise InputError(f"{text!r} is no IPv4 or IPv6 address") from None
+    return int(address) if address.version == 6 else _MAPPED | int(address)
+
+
+def facts_of(read: Dissection) -> Facts | None:
+    """What choosers look at in a dissected frame; None for a frame that is no RoCE."""
+    bth = read.bth
+    if bth is None:
+        return None
+    source = destination = 0
+    for header, names, mapped in (
+        (net.IPV4, ("src", "dst"), _MAPPED),
+        (net.IPV6, ("src", "dst"), 0),
+        (ib.GRH, ("sgid", "dgid"), 0),
+    ):
+        layer = read.find(header)
+        if layer is not None:
+            source, destination = (mapped | layer.values[name] for name in names)
+    return Facts((source, destination, bth["dqpn"]), bth["opcode"], bth["psn"])
+
+
+class Rule:
+    """One fault with what it remembers.
+
+    Args:
+        number: 1-based place in the list of faults.
+        fault: The table it comes from.
+        seed: Seed of the run.
+
+    Raises:
+        InputError: An address or opcode that cannot be read.
+    """
+
+    def __init__(self, number: int, fault: Fault, seed: int) -> None:
+        self.number, self.fault = number, fault
+        self.dice = random.Random(f"{seed}/{number}")
+        self._src = address_number(fault.src) if fault.src else None
+        self._dst = address_number(fault.dst) if fault.dst else None
+        self._opcode = parse_opcode(fault.opcode) if fault.opcode else None
+        self._fitted = self._hits = self._left = 0
+
+    def fits(self, facts: Facts, message: int, occurrence: int) -> bool:
+        """Whether all choosers that look at the frame alone agree."""
+        fault = self.fault
+        source, destination, qp = facts.flow
+        return (
+            (self._src is None or self._src == source)
+            and (self._dst is None or self._dst == destination)
+            and fault.qp in (-1, qp)
+            and self._opcode in (None, facts.opcode)
+            and fault.psn in (-1, facts.psn)
+            and fault.message in (0, message)
+            and fault.occurrence in (0, occurrence)
+        )
+
+    def chooses(self) -> bool:
+        """Whether a fitting frame is hit, by order, chance and burst."""
+        fault = self.fault
+        self._fitted += 1
+        if fault.count and self._hits >= fault.count:
+            return False
+        if not self._left:
+            by_order = fault.nth in (0, self._fitted)
+            by_chance = fault.probability >= 1 or self.dice.random() < fault.probability
+            if not (by_order and by_chance):
+                return False
+            self._left = fault.burst
+        self._left -= 1
+        self._hits += 1
+        return True
+
+
+class Picker:
+    """Tells for each frame which faults are done to it.
+
+    Args:
+        faults: In order; a frame may be hit by several.
+        seed: Of every chance.
+    """
+
+    def __init__(self, faults: Sequence[Fault], seed: int = 1) -> None:
+        self.rules = [Rule(number, fault, seed) for number, fault in enumerate(faults, 1)]
+        self._seen: Counter[tuple[Flow, int, int]] = Counter()
+        self._messages: dict[Flow, _Messages] = {}
+        self._count_packets = any(fault.occurrence for fault in faults)
+        self._count_messages = any(fault.message for fault in faults)
+
+    def look(self, facts: Facts) -> list[Rule]:
+        """Be told of the next frame; the rules that hit it."""
+        occurrence = self._occurrence(facts) if self._count_packets else 0
+        message = self._message(facts) if self._count_messages else 0
+        return [rule for rule in self.rules if rule.fits(facts, message, occurrence) and rule.chooses()]
+
+    def _occurrence(self, facts: Facts) -> int:
+        op = OPCODES.get(facts.opcode)
+        key = (facts.flow, facts.psn, _SPACES.get(op.operation, 0) if op else 0)
+        if len(self._seen) >= MOST_PACKETS:
+            for old in list(self._seen)[: MOST_PACKETS // 4]:
+                del self._seen[old]
+        self._seen[key] += 1
+        return self._seen[key]
+
+    def _message(self, facts: Facts) -> int:
+        op = OPCODES.get(facts.opcode)
+        if op is None or not op.request:
+            return 0
+        flow = self._messages.get(facts.flow)
+        if flow is None:
+            flow = self._messages[facts.flow] = _Messages(facts.psn)
+        return flow.number(facts.psn, starts=op.starts_message)
