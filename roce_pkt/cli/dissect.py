@@ -173,15 +173,21 @@ def _flat(document: dict[str, Any]) -> dict[str, Any]:
 
 def field_names() -> list[str]:
     """Every name `--fields` knows, from the header tables."""
-    from roce_pkt.wire import ib, mac_control, net
+    from roce_pkt.wire import cm, ib, mac_control, mad, management_words, net, rdma_cm
 
     names = ["number", "time_ns", "wire_len", "cap_len", "kind", "hint", "status"]
     names += ["payload.offset", "payload.length", "icrc.value", "icrc.ok", "icrc.why", "bth.name"]
     names += ["aeth.type", "aeth.value", "pfc.enabled", "pfc.quanta", "tunnel.kind", "tunnel.id"]
     headers = (net.ETH, net.VLAN, net.IPV4, net.IPV6, net.UDP, net.SLL, ib.LRH, ib.GRH, ib.BTH, *ib.EXTENDED)
-    for header in (*headers, mac_control.PAUSE):
+    private = (rdma_cm.RDMA_CM_V4, rdma_cm.NVME_REQ, rdma_cm.RSOCKET)
+    for header in (*headers, mac_control.PAUSE, mad.MAD, mad.RMPP, *cm.MESSAGES.values(), *private):
         names += [f"{header.name}.{f.name}" for f in header.fields]
+    names += management_words.EXTRA_NAMES
     return list(dict.fromkeys(names))
+
+
+MANAGEMENT = ("mad", "rmpp", "cm", "rdma_cm", "nvme_rdma", "rsocket")
+"""Objects of management datagrams: a bare field name means them last."""
 
 
 def _resolve(name: str, known: list[str]) -> str:
@@ -189,7 +195,8 @@ def _resolve(name: str, known: list[str]) -> str:
     if name in known or name.split(".", maxsplit=1)[0].rstrip("0123456789") in ("vlan", "tunnel"):
         return name
     ends = [k for k in known if k.endswith(f".{name}")]
-    for preferred in (f"bth.{name}", f"ip.{name}"):
+    ends = [k for k in ends if k.partition(".")[0] not in MANAGEMENT] or ends
+    for preferred in (f"bth.{name}", f"ip.{name}", f"cm.{name}"):
         if preferred in ends:
             return preferred
     if len(ends) == 1:

@@ -64,6 +64,19 @@ class Icrc:
 
 
 @dataclass(slots=True)
+class Management:
+    """What follows the headers of a management datagram: private data, or data that has no table.
+
+    Args:
+        data_offset: Its first octet in the frame.
+        data: The octets, as far as they were captured.
+    """
+
+    data_offset: int
+    data: bytes
+
+
+@dataclass(slots=True)
 class Dissection:
     """What one frame holds.
 
@@ -79,6 +92,8 @@ class Dissection:
         icrc: The ICRC, None for frames that have none.
         cover: Where the octets lie that the ICRC covers; None when it cannot be computed.
         trailer_len: Captured octets after the last octet that the length fields speak for.
+        management: For management datagrams, what follows their headers. These headers are among
+            `layers`, and their octets are payload to the transport all the same.
     """
 
     kind: Kind = "other"
@@ -92,6 +107,7 @@ class Dissection:
     icrc: Icrc | None = None
     cover: Coverage | None = None
     trailer_len: int = 0
+    management: Management | None = None
 
     def find(self, header: Header) -> Layer | None:
         """The first layer of that header, or None."""

@@ -8,7 +8,7 @@ raises on octets, whatever they are: `status` says why decoding stopped.
 from __future__ import annotations
 
 from roce_pkt.errors import Shortfall
-from roce_pkt.wire import ib, icrc, mac_control, net
+from roce_pkt.wire import ib, icrc, mac_control, management, net
 from roce_pkt.wire.dissection import Dissection, Icrc, Layer, Tunnel
 from roce_pkt.wire.header import Header, Octets
 from roce_pkt.wire.opcode import OPCODES
@@ -316,6 +316,16 @@ class _Reader:
             self.out.padcount = min(bth["padcount"], left) if op and op.payload and not fragment else 0
             self.out.payload_len = left - self.out.padcount
             self.out.trailer_len = max(0, self.cap_len - self.end)
+        if op and op.transport == "UD" and not fragment:
+            self.management(bth)
+
+    def management(self, bth: dict[str, int]) -> None:
+        """Read a datagram's payload as a management datagram where it is one."""
+        deth, start = self.out.find(ib.DETH), self.out.payload_offset
+        end = min(start + self.out.payload_len, self.cap_len)
+        if deth and management.carries(bth, deth.values, self.octets[start:end]):
+            layers, self.out.management = management.read(self.octets, start, end)
+            self.out.layers += layers
 
     def read_icrc(self, cover: tuple[icrc.Network, int] | None, bth_offset: int, tail: int) -> None:
         if not tail:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from roce_pkt.units import format_bytes
-from roce_pkt.wire import aeth, ib, mac_control, net
+from roce_pkt.wire import aeth, ib, mac_control, management_words, net
 from roce_pkt.wire.dissection import Dissection, Layer
 from roce_pkt.wire.header import text_value
 from roce_pkt.wire.opcode import name_of
@@ -65,6 +65,8 @@ def frame_json(frame: Dissection, number: int, time_ns: int, wire_len: int, cap_
     if frame.tunnels:
         out["tunnel"] = [{"kind": t.kind, "id": t.ident} | _layers_json(t.layers) for t in frame.tunnels]
     out |= _layers_json(frame.layers)
+    if frame.management is not None:
+        management_words.add_json(out, frame)
     if frame.bth is not None:
         out["payload"] = {"offset": frame.payload_offset, "length": frame.payload_len}
     if frame.icrc is not None:
@@ -121,6 +123,7 @@ def _bth_words(frame: Dissection) -> Iterator[str]:
         yield f"va 0x{layer.values['va']:x}"
     if layer := frame.find(ib.DETH):
         yield f"from qp 0x{layer.values['sqpn']:x}"
+    yield from management_words.words(frame)
     if layer := frame.find(ib.IMMDT):
         yield f"imm 0x{layer.values['data']:08x}"
     if layer := frame.find(ib.IETH):
@@ -152,15 +155,17 @@ def tree(frame: Dissection, wire_len: int, cap_len: int) -> Iterator[tuple[int, 
             spec, value = layer.header.field(name), layer.values[name]
             if spec.reserved and not value:
                 continue
-            note = _note(layer, name, value) or spec.title
+            note = _note(layer, name, value) or management_words.note(layer, name) or spec.title
             yield (
                 1,
                 f"{layer.offset + place.offset:5d}  {name} = {text_value(spec, value)}"
                 + (f"  ({note})" if note else ""),
             )
+    if line := management_words.tree_line(frame):
+        yield 0, line
     if frame.bth is not None:
         end = frame.payload_offset + frame.payload_len
-        if frame.payload_len:
+        if frame.payload_len and frame.management is None:
             yield 0, f"Payload  octets {frame.payload_offset}-{end - 1}  ({format_bytes(frame.payload_len)})"
         if frame.padcount:
             yield 0, f"Pad  octets {end}-{end + frame.padcount - 1}"
