@@ -65,15 +65,22 @@ class Icrc:
 
 @dataclass(slots=True)
 class Management:
-    """What follows the headers of a management datagram: private data, or data that has no table.
+    """A management datagram: the payload of its frame, read on.
 
     Args:
-        data_offset: Its first octet in the frame.
-        data: The octets, as far as they were captured.
+        layers: Its headers: `mad`, then `rmpp` or `cm`, then those of private data.
+        data_offset: First octet in the frame after the headers that the class asks for.
+        data: The octets from there on, as far as they were captured: private data, or data that has
+            no table.
     """
 
+    layers: list[Layer]
     data_offset: int
     data: bytes
+
+    def find(self, name: str) -> Layer | None:
+        """The first header of that name, or None."""
+        return next((layer for layer in self.layers if layer.header.name == name), None)
 
 
 @dataclass(slots=True)
@@ -92,8 +99,7 @@ class Dissection:
         icrc: The ICRC, None for frames that have none.
         cover: Where the octets lie that the ICRC covers; None when it cannot be computed.
         trailer_len: Captured octets after the last octet that the length fields speak for.
-        management: For management datagrams, what follows their headers. These headers are among
-            `layers`, and their octets are payload to the transport all the same.
+        management: For datagrams to QP 0 and QP 1, what they say.
     """
 
     kind: Kind = "other"

@@ -324,8 +324,7 @@ class _Reader:
         deth, start = self.out.find(ib.DETH), self.out.payload_offset
         end = min(start + self.out.payload_len, self.cap_len)
         if deth and management.carries(bth, deth.values, self.octets[start:end]):
-            layers, self.out.management = management.read(self.octets, start, end)
-            self.out.layers += layers
+            self.out.management = management.read(self.octets, start, end)
 
     def read_icrc(self, cover: tuple[icrc.Network, int] | None, bth_offset: int, tail: int) -> None:
         if not tail:

@@ -43,16 +43,13 @@ class _Reader:
         return values
 
 
-def read(octets: Octets, start: int, end: int) -> tuple[list[Layer], Management]:
+def read(octets: Octets, start: int, end: int) -> Management:
     """Read a MAD.
 
     Args:
         octets: The frame.
         start: First octet of the MAD in it.
         end: First octet after what was captured of it.
-
-    Returns:
-        Its headers in order, and what follows the last one that has a table of fixed size.
     """
     reader = _Reader(bytes(octets[start:end]), start, [])
     base = reader.take(mad.MAD)
@@ -63,10 +60,10 @@ def read(octets: Octets, start: int, end: int) -> tuple[list[Layer], Management]
         elif base["mgmtclass"] == mad.CLASS_CM:
             message = cm.MESSAGES.get(base["attributeid"])
     values = reader.take(message) if message else None
-    rest = Management(start + reader.at, reader.octets[reader.at : mad.MAD_BYTES])
+    found = Management(reader.layers, start + reader.at, reader.octets[reader.at : mad.MAD_BYTES])
     if message is not None and values is not None:
-        reader.layers += private_layers(message, values, rest.data, rest.data_offset)
-    return reader.layers, rest
+        found.layers += private_layers(message, values, found.data, found.data_offset)
+    return found
 
 
 def private_layers(

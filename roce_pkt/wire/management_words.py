@@ -6,23 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from roce_pkt.wire import cm, cm_words, mad, management, rdma_cm
-from roce_pkt.wire.dissection import Dissection, Layer
+from roce_pkt.wire.dissection import Layer, Management
 from roce_pkt.wire.header import Header, ipv4_text, octets_text
 
 _V4_MAPPED = 0xFFFF
 
 
-def message_of(frame: Dissection) -> Layer | None:
-    """The communication management message of a frame, if it has one."""
-    return next((layer for layer in frame.layers if layer.header.name == "cm"), None)
-
-
-def application_of(frame: Dissection) -> str:
-    """The application that a REQ or SIDR_REQ is for; empty for other frames."""
-    message = message_of(frame)
-    if message is None or message.header not in (cm.REQ, cm.SIDR_REQ) or frame.management is None:
+def application_of(datagram: Management) -> str:
+    """The application that a REQ or SIDR_REQ is for; empty for other datagrams."""
+    message = datagram.find("cm")
+    if message is None or message.header not in (cm.REQ, cm.SIDR_REQ):
         return ""
-    consumer = management.consumer_data(message.header, message.values, frame.management.data)
+    consumer = management.consumer_data(message.header, message.values, datagram.data)
     return rdma_cm.application(message.values["service_id"], consumer)
 
 
@@ -35,16 +30,15 @@ EXTRA_NAMES = (
 """Names that `add_json` adds to those of the header tables."""
 
 
-def add_json(out: dict[str, Any], frame: Dissection) -> None:
+def add_json(out: dict[str, Any], datagram: Management) -> None:
     """Complete the `mad` and `cm` objects of a frame.
 
     Args:
-        out: The frame's JSON object with an object for each header.
-        frame: A frame whose `management` is not None.
+        out: An object for each header.
+        datagram: What was read.
     """
-    rest = frame.management
-    base = frame.find(mad.MAD)
-    if rest is None or base is None:
+    base, message = datagram.find("mad"), datagram.find("cm")
+    if base is None:
         return
     v = base.values
     words = {
@@ -53,13 +47,12 @@ def add_json(out: dict[str, Any], frame: Dissection) -> None:
         "attribute": mad.attribute_name(v["mgmtclass"], v["attributeid"]),
     }
     out["mad"] |= words
-    message = message_of(frame)
     if message is None:
-        out["mad"]["data"] = rest.data.hex()
+        out["mad"]["data"] = datagram.data.hex()
         return
     head = {"message": cm.message_name(message.header)}
-    out["cm"] = head | out["cm"] | _message_extras(message) | {"private_data": rest.data.hex()}
-    if application := application_of(frame):
+    out["cm"] = head | out["cm"] | _message_extras(message) | {"private_data": datagram.data.hex()}
+    if application := application_of(datagram):
         out["cm"]["application"] = application
 
 
@@ -116,25 +109,27 @@ def _base_note(name: str, values: dict[str, int]) -> str:
             return ""
 
 
-def tree_line(frame: Dissection) -> str:
+def tree_line(datagram: Management) -> str:
     """The octets that follow the headers of a management datagram."""
-    rest, message = frame.management, message_of(frame)
-    if rest is None or not rest.data:
-        return ""
-    start, end = max(rest.data_offset, frame.layers[-1].end), rest.data_offset + len(rest.data)
+    start, end = datagram.data_offset, datagram.data_offset + len(datagram.data)
+    if datagram.layers:
+        start = max(start, datagram.layers[-1].end)
     if start >= end:
         return ""
-    name = "Private data" if message else "Data"
-    return f"{name}  octets {start}-{end - 1}  {octets_text(rest.data[start - rest.data_offset :], 24)}"
+    name = "Private data" if datagram.find("cm") else "Data"
+    return (
+        f"{name}  octets {start}-{end - 1}  {octets_text(datagram.data[start - datagram.data_offset :], 24)}"
+    )
 
 
 # -- one line
 
 
-def words(frame: Dissection) -> Iterator[str]:
+def words(datagram: Management) -> Iterator[str]:
     """A management datagram in one line, behind the words of its transport."""
-    base, message = frame.find(mad.MAD), message_of(frame)
+    base, message = datagram.find("mad"), datagram.find("cm")
     if base is None:
+        yield "cut MAD"
         return
     v = base.values
     if message is None:
@@ -144,14 +139,12 @@ def words(frame: Dissection) -> Iterator[str]:
         if status := mad.status_text(v["status"]):
             yield f"[{status}]"
         return
-    name = cm.message_name(message.header)
-    yield f"CM {name}"
+    yield f"CM {cm.message_name(message.header)}"
     yield from _message_words(message.header, message.values)
-    if (application := application_of(frame)) != rdma_cm.UNKNOWN and application:
+    if (application := application_of(datagram)) != rdma_cm.UNKNOWN and application:
         yield application
-    for layer in frame.layers:
-        if layer.header is rdma_cm.NVME_REQ:
-            yield f"queue {layer.values['qid']}"
+    if queue := datagram.find("nvme_rdma"):
+        yield f"queue {queue.values['qid']}"
 
 
 def _message_words(header: Header, v: dict[str, int]) -> Iterator[str]:

@@ -66,7 +66,8 @@ def frame_json(frame: Dissection, number: int, time_ns: int, wire_len: int, cap_
         out["tunnel"] = [{"kind": t.kind, "id": t.ident} | _layers_json(t.layers) for t in frame.tunnels]
     out |= _layers_json(frame.layers)
     if frame.management is not None:
-        management_words.add_json(out, frame)
+        out |= _layers_json(frame.management.layers)
+        management_words.add_json(out, frame.management)
     if frame.bth is not None:
         out["payload"] = {"offset": frame.payload_offset, "length": frame.payload_len}
     if frame.icrc is not None:
@@ -123,7 +124,8 @@ def _bth_words(frame: Dissection) -> Iterator[str]:
         yield f"va 0x{layer.values['va']:x}"
     if layer := frame.find(ib.DETH):
         yield f"from qp 0x{layer.values['sqpn']:x}"
-    yield from management_words.words(frame)
+    if frame.management is not None:
+        yield from management_words.words(frame.management)
     if layer := frame.find(ib.IMMDT):
         yield f"imm 0x{layer.values['data']:08x}"
     if layer := frame.find(ib.IETH):
@@ -148,7 +150,8 @@ def tree(frame: Dissection, wire_len: int, cap_len: int) -> Iterator[tuple[int, 
     Yields:
         Depth (0 for a header, 1 for a field) and text; offsets count octets from the frame's start.
     """
-    for layer in frame.all_layers():
+    management = frame.management.layers if frame.management else []
+    for layer in (*frame.all_layers(), *management):
         last = layer.end - 1
         yield 0, f"{layer.header.title}  octets {layer.offset}-{last}"
         for name, place in layer.header.places.items():
@@ -161,7 +164,7 @@ def tree(frame: Dissection, wire_len: int, cap_len: int) -> Iterator[tuple[int, 
                 f"{layer.offset + place.offset:5d}  {name} = {text_value(spec, value)}"
                 + (f"  ({note})" if note else ""),
             )
-    if line := management_words.tree_line(frame):
+    if frame.management is not None and (line := management_words.tree_line(frame.management)):
         yield 0, line
     if frame.bth is not None:
         end = frame.payload_offset + frame.payload_len
