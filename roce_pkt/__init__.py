@@ -1,8 +1,33 @@
 """The packet workbench for RoCE: craft, dissect, generate, replay and analyse RDMA over Ethernet."""
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from roce_pkt.capture import Capture as Capture
+    from roce_pkt.capture import open as open  # noqa: A004 - the promised name
+    from roce_pkt.capture.frames import Frames as Frames
+    from roce_pkt.run.observe import observe as observe
 
 __version__ = "0.1.0"
+
+_LAZY = {
+    "Capture": "roce_pkt.capture",
+    "Frames": "roce_pkt.capture.frames",
+    "observe": "roce_pkt.run.observe",
+    "open": "roce_pkt.capture",
+}
+"""Public names and where they live; each room is imported when its first name is used."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*globals(), *_LAZY]
 
 
 def scapy_ext(ext: Any) -> None:
