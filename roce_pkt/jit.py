@@ -161,61 +161,99 @@ def borrow(typingctx, array):  # type: ignore[no-untyped-def]  # noqa: ANN001, A
     return array(array), codegen
 
 
-# -- raw memory
+# -- raw memory: a (address, size) pair and an offset
 
 
-def _loader(bits: int, *, swap: bool = False) -> Any:
-    """An unaligned load of `bits` at an address, byte-swapped if asked."""
-    result = {8: types.uint8, 16: types.uint16, 32: types.uint32, 64: types.uint64}[bits]
-
-    @intrinsic
-    def load(typingctx, address):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
-        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
-            word = ir.IntType(bits)
-            value = builder.load(builder.inttoptr(args[0], word.as_pointer()))
-            value.align = 1
-            if swap:
-                value = builder.call(builder.module.declare_intrinsic("llvm.bswap", [word]), [value])
-            return value
-
-        return result(types.uint64), codegen
-
-    return load
+def _word(bits: int) -> Any:
+    return {8: types.uint8, 16: types.uint16, 32: types.uint32, 64: types.uint64}[bits]
 
 
-def _storer(bits: int) -> Any:
-    """An unaligned store of `bits` at an address."""
-    kind = {8: types.uint8, 16: types.uint16, 32: types.uint32, 64: types.uint64}[bits]
+def place_of(builder: Any, mem: Any, offset: Any, kind: Any) -> Any:
+    """LLVM pointer to `kind` at an offset of a memory pair."""
+    return builder.inttoptr(builder.add(builder.extract_value(mem, 0), offset), kind.as_pointer())
+
+
+def load_word(builder: Any, place: Any, *, swap: bool) -> Any:
+    """Unaligned LLVM load, byte-swapped if asked."""
+    value = builder.load(place)
+    value.align = 1
+    if swap and value.type.width > 8:
+        value = builder.call(builder.module.declare_intrinsic("llvm.bswap", [value.type]), [value])
+    return value
+
+
+def _reader(bits: int, doc: str, *, swap: bool = False) -> Any:
+    size = bits // 8
 
     @intrinsic
-    def store(typingctx, address, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+    def load(typingctx, mem, offset):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
         def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
-            place = builder.inttoptr(args[0], ir.IntType(bits).as_pointer())
-            builder.store(args[1], place).align = 1
+            return load_word(builder, place_of(builder, *args, ir.IntType(bits)), swap=swap)
+
+        return _word(bits)(mem, types.uint64), codegen
+
+    def read(mem, offset):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        guard(mem, offset, size)  # type: ignore[no-untyped-call]
+        return load(mem, offset)
+
+    load.__doc__ = read.__doc__ = doc
+    return fast_law(read) if CHECKED else load
+
+
+def _writer(bits: int, doc: str) -> Any:
+    size = bits // 8
+
+    @intrinsic
+    def store(typingctx, mem, offset, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+            place = place_of(builder, args[0], args[1], ir.IntType(bits))
+            builder.store(args[2], place).align = 1
             return context.get_dummy_value()
 
-        return types.void(types.uint64, kind), codegen
+        return types.void(mem, types.uint64, _word(bits)), codegen
 
-    return store
+    def write(mem, offset, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        guard(mem, offset, size)  # type: ignore[no-untyped-call]
+        store(mem, offset, value)
+
+    store.__doc__ = write.__doc__ = doc
+    return fast_law(write) if CHECKED else store
 
 
-_load8, _load16, _load32, _load64 = (_loader(bits) for bits in (8, 16, 32, 64))
-_swap16, _swap32, _swap64 = (_loader(bits, swap=True) for bits in (16, 32, 64))
-_store8, _store16, _store32, _store64 = (_storer(bits) for bits in (8, 16, 32, 64))
+@fast_law
+def guard(mem, offset, size):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """In the checked build, raise unless `size` octets at `offset` lie inside the memory."""
+    if CHECKED and (offset > mem[1] or np.uint64(size) > mem[1] - offset):
+        raise IndexError("octets outside their memory")
+
+
+octet = _reader(8, "The octet at an offset of a memory pair.")
+le16 = _reader(16, "16 bits, little-endian.")
+le32 = _reader(32, "32 bits, little-endian.")
+le64 = _reader(64, "64 bits, little-endian.")
+be16 = _reader(16, "16 bits, big-endian.", swap=True)
+be32 = _reader(32, "32 bits, big-endian.", swap=True)
+be64 = _reader(64, "64 bits, big-endian.", swap=True)
+put8 = _writer(8, "Store 8 bits at an offset of a memory pair.")
+put16 = _writer(16, "Store 16 bits in the machine's order.")
+put32 = _writer(32, "Store 32 bits in the machine's order.")
+put64 = _writer(64, "Store 64 bits in the machine's order.")
 
 
 @intrinsic
-def _prefetch(typingctx, address):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+def prefetch(typingctx, mem, offset):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, ARG001
+    """Ask for the cache line at an offset; beyond the end it does nothing."""
+
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
-        int32, pointer = ir.IntType(32), ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [pointer, int32, int32, int32])
+        int32, octet_type = ir.IntType(32), ir.IntType(8)
+        kind = ir.FunctionType(ir.VoidType(), [octet_type.as_pointer(), int32, int32, int32])
         module, name = builder.module, "llvm.prefetch.p0"
         call = module.globals.get(name) or ir.Function(module, kind, name)
         read, keep, data = (ir.Constant(int32, value) for value in (0, 3, 1))
-        builder.call(call, [builder.inttoptr(args[0], pointer), read, keep, data])
+        builder.call(call, [place_of(builder, *args, octet_type), read, keep, data])
         return context.get_dummy_value()
 
-    return types.void(types.uint64), codegen
+    return types.void(mem, types.uint64), codegen
 
 
 @intrinsic
@@ -235,52 +273,3 @@ def memory(array: np.ndarray[Any, Any]) -> tuple[np.uint64, np.uint64]:
     if not array.flags.c_contiguous:
         raise ValueError("kernels reach contiguous memory only")
     return np.uint64(array.ctypes.data), np.uint64(array.nbytes)
-
-
-@fast_law
-def _guard(mem, offset, size):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-    if CHECKED and (offset > mem[1] or np.uint64(size) > mem[1] - offset):
-        raise IndexError("octets outside their memory")
-
-
-def _reader(bits: int, load: Any, doc: str) -> Any:
-    size = bits // 8
-
-    def read(mem, offset):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        if CHECKED:
-            _guard(mem, offset, size)  # type: ignore[no-untyped-call]
-        return load(mem[0] + offset)
-
-    read.__doc__ = doc
-    return fast_law(read)
-
-
-def _writer(bits: int, store: Any, doc: str) -> Any:
-    size = bits // 8
-
-    def write(mem, offset, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        if CHECKED:
-            _guard(mem, offset, size)  # type: ignore[no-untyped-call]
-        store(mem[0] + offset, value)
-
-    write.__doc__ = doc
-    return fast_law(write)
-
-
-octet = _reader(8, _load8, "The octet at an offset of a memory pair.")
-le16 = _reader(16, _load16, "16 bits, little-endian.")
-le32 = _reader(32, _load32, "32 bits, little-endian.")
-le64 = _reader(64, _load64, "64 bits, little-endian.")
-be16 = _reader(16, _swap16, "16 bits, big-endian.")
-be32 = _reader(32, _swap32, "32 bits, big-endian.")
-be64 = _reader(64, _swap64, "64 bits, big-endian.")
-put8 = _writer(8, _store8, "Store 8 bits at an offset of a memory pair.")
-put16 = _writer(16, _store16, "Store 16 bits in the machine's order.")
-put32 = _writer(32, _store32, "Store 32 bits in the machine's order.")
-put64 = _writer(64, _store64, "Store 64 bits in the machine's order.")
-
-
-@fast_law
-def prefetch(mem, offset):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
-    """Ask for the cache line at an offset; beyond the end it does nothing."""
-    _prefetch(mem[0] + offset)

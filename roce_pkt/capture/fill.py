@@ -6,6 +6,7 @@ for compiled kernels to load to see ten frames; the rest goes through the kernel
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,12 @@ from roce_pkt.capture.model import MOST_RECORDS, Record
 
 if TYPE_CHECKING:
     from roce_pkt.capture.reader import Capture, Walk
+
+PLAIN_BYTES = 1 << 20
+"""Less than this is read plainly unless the kernels are at hand already."""
+PLAIN_FRAMES = 512
+"""Frames read plainly at the start of a large capture."""
+_KERNELS = "roce_pkt.capture.kernel_walk"
 
 
 def batches(capture: Capture, *, verify: bool = True) -> Iterator[Frames]:
@@ -26,7 +33,13 @@ def batches(capture: Capture, *, verify: bool = True) -> Iterator[Frames]:
     """
     walk = capture.walk()
     while not walk.over:
-        frames = plain_batch(walk, capture.udp_port, MOST_RECORDS, verify=verify)
+        much = len(walk.view()) > PLAIN_BYTES
+        if _KERNELS in sys.modules or (much and walk.count):
+            from roce_pkt.capture.compiled import compiled_batches
+
+            yield from compiled_batches(walk, capture.udp_port, verify=verify)
+            return
+        frames = plain_batch(walk, capture.udp_port, PLAIN_FRAMES if much else MOST_RECORDS, verify=verify)
         if len(frames):
             yield frames
 

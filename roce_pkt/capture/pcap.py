@@ -65,10 +65,35 @@ class Pcap:
         fcs_len = (link >> 28) * 2 if link & _FCS_PRESENT else None
         self.link_type = link & 0xFFFF
         self.limit = min(max(snaplen, MIN_LENGTH_LIMIT), MAX_RECORD_BYTES)
-        self._last_s: int | None = None
+        self.last_s: int | None = None
         extras.interfaces.append(
             Interface("", self.link_type, None, self.resolution, snaplen, "", 0, fcs_len)
         )
+
+    def one(self, view: memoryview, pos: int, at: int, count: int) -> tuple[int, Record | None] | Stop:
+        """The record at `pos` of a window that starts at file offset `at`, and where the next one is.
+
+        Args:
+            view: Octets from file offset `at` on.
+            pos: Place of the record in the window.
+            at: File offset of the window.
+            count: Frames read before.
+        """
+        step, end = self.header_bytes, len(view)
+        if pos + step > end:
+            return Stop(pos, "more", step)
+        seconds, fraction, captured, original = self._header.unpack_from(view, pos)
+        if captured > self.limit:
+            return Stop(pos, "damaged", step, f"record length {captured} is impossible")
+        if not (seconds or fraction or captured or original):
+            return Stop(pos, "damaged", step, "record header is all zero")
+        stop = pos + step + captured
+        if stop > end:
+            return Stop(pos, "more", step + captured)
+        self.last_s = seconds
+        time_ns, octets = seconds * 1_000_000_000 + fraction * self.tick_ns, view[pos + step : stop]
+        lengths = (self.link_type, captured, original, octets)
+        return stop, Record(count + 1, time_ns, 0, *lengths, (), at + pos + step)
 
     def records(
         self, view: memoryview, at: int, number: int, out: list[Record], most: int = MOST_RECORDS
@@ -82,26 +107,15 @@ class Pcap:
             out: Receives the records.
             most: Records to take.
         """
-        pos, end, step = 0, len(view), self.header_bytes
-        unpack, link, tick, limit = self._header.unpack_from, self.link_type, self.tick_ns, self.limit
-        while pos + step <= end:
-            seconds, fraction, captured, original = unpack(view, pos)
-            if captured > limit:
-                return Stop(pos, "damaged", step, f"record length {captured} is impossible")
-            if not (seconds or fraction or captured or original):
-                return Stop(pos, "damaged", step, "record header is all zero")
-            stop = pos + step + captured
-            if stop > end:
-                return Stop(pos, "more", step + captured)
-            number += 1
-            self._last_s = seconds
-            time_ns = seconds * 1_000_000_000 + fraction * tick
-            octets = view[pos + step : stop]
-            out.append(Record(number, time_ns, 0, link, captured, original, octets, (), at + pos + step))
-            pos = stop
-            if len(out) >= most:
-                return Stop(pos, "full", 1)
-        return Stop(pos, "more", step)
+        pos = 0
+        while len(out) < most:
+            found = self.one(view, pos, at, number + len(out))
+            if isinstance(found, Stop):
+                return found
+            pos, record = found
+            if record is not None:
+                out.append(record)
+        return Stop(pos, "full", 1)
 
     def resync(self, view: memoryview, pos: int) -> int | None:
         """First offset after `pos` from which a chain of record headers looks right, or None."""
@@ -125,7 +139,7 @@ class Pcap:
                 return False
             if fraction * self.tick_ns >= 1_000_000_000:
                 return False
-            if self._last_s is not None and abs(seconds - self._last_s) > _DAY_S:
+            if self.last_s is not None and abs(seconds - self.last_s) > _DAY_S:
                 return False
             where += step + captured
         return True

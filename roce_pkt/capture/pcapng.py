@@ -149,31 +149,36 @@ class Pcapng:
             return f"block length {length} is impossible"
         return kind, length
 
+    def one(self, view: memoryview, pos: int, at: int, count: int) -> tuple[int, Record | None] | Stop:
+        """The block at `pos` of a window that starts at file offset `at`; see `Pcap.one`."""
+        end = len(view)
+        if pos + BLOCK_OVERHEAD > end:
+            return Stop(pos, "more", BLOCK_OVERHEAD)
+        sized = self._length(view, pos)
+        if isinstance(sized, str):
+            return Stop(pos, "damaged", BLOCK_OVERHEAD, sized)
+        kind, length = sized
+        if pos + length > end:
+            return Stop(pos, "more", length)
+        order = _order(view[pos : pos + 12]) or self.order if kind == SECTION else self.order
+        (trailer,) = struct.unpack_from(order + "I", view, pos + length - 4)
+        if trailer != length:
+            return Stop(pos, "damaged", BLOCK_OVERHEAD, f"block lengths {length} and {trailer} differ")
+        return pos + length, self.block(kind, view[pos + 8 : pos + length - 4], at + pos, count)
+
     def records(
         self, view: memoryview, at: int, number: int, out: list[Record], most: int = MOST_RECORDS
     ) -> Stop:
         """Append the records of a window to `out`; see `Pcap.records`."""
-        pos, end = 0, len(view)
-        first = number - len(out)
-        while pos + BLOCK_OVERHEAD <= end:
-            sized = self._length(view, pos)
-            if isinstance(sized, str):
-                return Stop(pos, "damaged", BLOCK_OVERHEAD, sized)
-            kind, length = sized
-            if pos + length > end:
-                return Stop(pos, "more", length)
-            order = _order(view[pos : pos + 12]) or self.order if kind == SECTION else self.order
-            (trailer,) = struct.unpack_from(order + "I", view, pos + length - 4)
-            if trailer != length:
-                return Stop(pos, "damaged", BLOCK_OVERHEAD, f"block lengths {length} and {trailer} differ")
-            count = first + len(out)
-            record = self.block(kind, view[pos + 8 : pos + length - 4], at + pos, count)
+        pos = 0
+        while len(out) < most:
+            found = self.one(view, pos, at, number + len(out))
+            if isinstance(found, Stop):
+                return found
+            pos, record = found
             if record is not None:
                 out.append(record)
-            pos += length
-            if len(out) >= most:
-                return Stop(pos, "full", 1)
-        return Stop(pos, "more", BLOCK_OVERHEAD)
+        return Stop(pos, "full", 1)
 
     def block(self, kind: int, body: memoryview, offset: int, count: int) -> Record | None:
         """Take in one whole block; a frame comes back as a record.

@@ -1,0 +1,156 @@
+"""ICRCs at the speed of memory: ISA-L's CRC-32 called by address, or a portable table walk.
+
+The masks of `roce_pkt.wire.icrc` are ORed into a copy of the headers; the CRC of the rest runs over
+the capture's own octets.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import zlib
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
+
+from roce_pkt import jit
+from roce_pkt.wire import icrc
+from roce_pkt.wire.icrc import Coverage, Network
+
+Law = Callable[..., Any]
+SEED = np.uint32(zlib.crc32(icrc.LRH_ONES))
+SCRATCH_BYTES = 128
+_U = np.uint64
+_SLICES = 16
+_POLYNOMIAL = 0xEDB8_8320
+
+
+@cache
+def slicing_table() -> np.ndarray[Any, np.dtype[np.uint32]]:
+    """CRC of every octet value followed by 0 to 15 zero octets; row k is k octets."""
+    table = np.zeros((_SLICES, 256), np.uint32)
+    crc = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        crc = np.where(crc & 1, crc >> np.uint32(1) ^ np.uint32(_POLYNOMIAL), crc >> np.uint32(1))
+    table[0] = crc
+    for k in range(1, _SLICES):
+        table[k] = table[k - 1] >> np.uint32(8) ^ table[0][table[k - 1] & np.uint32(255)]
+    return table
+
+
+@cache
+def crc_address() -> int:
+    """Address of ISA-L's CRC-32 in the isal wheel, or 0 when it is not there or not what it should be."""
+    try:
+        from isal import isal_zlib
+
+        function = ctypes.CDLL(isal_zlib.__file__).crc32_gzip_refl
+    except (ImportError, OSError, AttributeError):
+        return 0
+    # The symbol is no promised interface of the wheel: believe it only after it has shown what it does.
+    function.restype, function.argtypes = ctypes.c_uint32, (ctypes.c_uint32, ctypes.c_char_p, ctypes.c_uint64)
+    for size in (0, 1, 7, 63, 300):
+        octets = bytes(i * 37 & 255 for i in range(size))
+        if any(function(seed, octets, size) != zlib.crc32(octets, seed) for seed in (0, 0xDEBB_20E3)):
+            return 0
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+@jit.fast_law
+def _four(tab, k, word):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """CRC of the four octets of `word`, followed by `k` octets."""
+    word = _U(word)
+    row = k << _U(10)
+    return np.uint32(
+        jit.le32(tab, row + _U(0xC00) + ((word & _U(255)) << _U(2)))
+        ^ jit.le32(tab, row + _U(0x800) + ((word >> _U(8) & _U(255)) << _U(2)))
+        ^ jit.le32(tab, row + _U(0x400) + ((word >> _U(16) & _U(255)) << _U(2)))
+        ^ jit.le32(tab, row + ((word >> _U(24)) << _U(2)))
+    )
+
+
+@jit.fast_law
+def _sliced(tab, mem, at, size, seed):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """CRC-32 of `size` octets, 16 at a step, by tables."""
+    crc = np.uint32(~seed)
+    while size >= _U(16):
+        crc = np.uint32(
+            _four(tab, _U(12), np.uint32(crc ^ jit.le32(mem, at)))
+            ^ _four(tab, _U(8), jit.le32(mem, at + _U(4)))
+            ^ _four(tab, _U(4), jit.le32(mem, at + _U(8)))
+            ^ _four(tab, _U(0), jit.le32(mem, at + _U(12)))
+        )
+        at += _U(16)
+        size -= _U(16)
+    while size > _U(0):
+        last = (_U(crc) ^ _U(jit.octet(mem, at))) & _U(255)
+        crc = np.uint32((crc >> np.uint32(8)) ^ jit.le32(tab, last << _U(2)))
+        at += _U(1)
+        size -= _U(1)
+    return np.uint32(~crc)
+
+
+@jit.fast_law
+def crc32(function, tab, mem, at, size, seed):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """CRC-32 as zlib's, going on from `seed`.
+
+    Args:
+        function: Address of ISA-L's, or 0.
+        tab: Memory of `slicing_table`.
+        mem: Memory with the octets.
+        at: First octet.
+        size: Octets.
+        seed: CRC of what came before.
+    """
+    if function != _U(0):
+        if jit.CHECKED:
+            jit.guard(mem, at, size)
+        return jit.call_crc32(function, np.uint32(seed), mem[0] + at, size)
+    return _sliced(tab, mem, at, size, np.uint32(seed))
+
+
+def masker(mask: bytes) -> Law:
+    """A law (octets, place, scratch) that copies octets into scratch with the mask's bits set."""
+    size = len(mask)
+
+    @intrinsic
+    def copy(typingctx, mem, at, scratch):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+            octets, place, target = args
+            for start in range(0, size, 8):
+                width = min(8, size - start)
+                word, where = ir.IntType(8 * width), ir.IntType(64)(start)
+                offset = builder.add(place, where)
+                value = jit.load_word(builder, jit.place_of(builder, octets, offset, word), swap=False)
+                bits = word(int.from_bytes(mask[start : start + width], "little"))
+                builder.store(builder.or_(value, bits), jit.place_of(builder, target, where, word)).align = 1
+            return context.get_dummy_value()
+
+        return types.void(mem, types.uint64, scratch), codegen
+
+    def checked(mem, at, scratch):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        jit.guard(mem, at, size)
+        jit.guard(scratch, np.uint64(0), size)
+        copy(mem, at, scratch)
+
+    return jit.fast_law(checked) if jit.CHECKED else copy
+
+
+def icrc_law(network: Network) -> Law:
+    """A law that computes the ICRC of a frame whose network header is `network`, as a number.
+
+    Its arguments: (function, tab, octets, place of the network header, place of the ICRC, scratch).
+    """
+    mask = Coverage(network, 0, 0, 0).mask
+    masked, size = masker(mask), _U(len(mask))
+
+    def run(function, tab, mem, at, end, scratch):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+        masked(mem, at, scratch)
+        crc = crc32(function, tab, scratch, _U(0), size, SEED)
+        return crc32(function, tab, mem, at + size, end - (at + size), crc)
+
+    return jit.fast_law(run)

@@ -1,0 +1,234 @@
+"""Compiled walks over the records of a window, each frame dissected where it lies."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from roce_pkt import jit
+from roce_pkt.capture import pcapng
+from roce_pkt.capture.kernel_fields import BLOCK_BYTES, ROWS, SETTERS
+from roce_pkt.capture.kernel_frame import read_frame
+from roce_pkt.capture.model import MIN_LENGTH_LIMIT
+
+_U = np.uint64
+FULL, OTHER, REACHED = _U(0), _U(1), _U(2)
+"""Why a walk stopped: the block of columns is full, a record that the plain walk must judge, or `stop`."""
+
+_ROWS = _U(ROWS)
+_AHEAD, _LINE = _U(2048), _U(64)
+_NS = _U(1_000_000_000)
+CLOCK_WORDS = 5
+"""Words of an interface in the clock table: link type, mode, factor, offset in ns, interface."""
+MULTIPLY, DIVIDE, SHIFT = _U(0), _U(1), _U(2)
+_CLOCK_BYTES = _U(8 * CLOCK_WORDS)
+_CHAIN = 8
+_DAY_S = _U(86_400)
+_PACKET_BLOCK, _FIELDS = _U(pcapng.ENHANCED_PACKET), _U(pcapng.PACKET_FIELDS)
+
+_set_number, _set_time, _set_offset, _set_wire, _set_cap, _set_interface, _set_link = (
+    SETTERS[name]
+    for name in ("number", "time_ns", "offset", "wire_len", "cap_len", "interface_id", "link_type")
+)
+
+
+@jit.fast_law
+def _word(mem, at, big):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    """32 bits in the order of the capture."""
+    return _U(jit.be32(mem, at)) if big else _U(jit.le32(mem, at))
+
+
+@jit.fast_law
+def _record(mem, out, row, number, time_ns, offset, f, cap, wire, link, interface, udp_port, checks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    _set_number(out, row, number)
+    _set_time(out, row, time_ns)
+    _set_offset(out, row, offset)
+    _set_wire(out, row, wire)
+    _set_cap(out, row, cap)
+    _set_interface(out, row, interface)
+    _set_link(out, row, link)
+    return read_frame(mem, f, cap, wire, link, udp_port, out, row, checks)
+
+
+@jit.fast_kernel
+def one_record(mem, out_at, row, number, time_ns, offset, f, cap, wire, link, interface, udp_port, checks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Dissect one frame that the plain walk found; see `walk_pcap` for the arguments."""
+    out = (out_at, _U(BLOCK_BYTES))
+    return _record(mem, out, row, number, time_ns, offset, f, cap, wire, link, interface, udp_port, checks)
+
+
+@jit.fast_kernel
+def walk_pcap(mem, pos, stop, base, number, out_at, row, shape, udp_port, checks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Dissect classic pcap records.
+
+    Args:
+        mem: Memory of the window.
+        pos: First record in it.
+        stop: Place at which to stop; the end of the window, or where another walk began.
+        base: File offset of the window.
+        number: Number of the first frame.
+        out_at: Address of the block of columns.
+        row: First row to fill.
+        shape: (big-endian, record header size, nanoseconds in a tick, length limit, link type).
+        udp_port: UDP destination port that carries RoCEv2.
+        checks: (verify, address of the CRC, its table's address, scratch address).
+
+    Returns:
+        Place, next row, why it stopped, set of the headers whose columns were written.
+    """
+    big, step, tick, limit, link = shape
+    out, end, written = (out_at, _U(BLOCK_BYTES)), mem[1], _U(0)
+    number -= row
+    while pos < stop:
+        if pos + step > end:
+            return pos, row, OTHER, written
+        cap = _word(mem, pos + _U(8), big)
+        f = pos + step
+        following = f + cap
+        if cap > limit or following > end:
+            return pos, row, OTHER, written
+        jit.prefetch(mem, following + _AHEAD)
+        jit.prefetch(mem, following + _AHEAD + _LINE)
+        seconds, fraction = _word(mem, pos, big), _word(mem, pos + _U(4), big)
+        wire = _word(mem, pos + _U(12), big)
+        if (seconds | fraction | cap | wire) == _U(0):
+            return pos, row, OTHER, written
+        if row >= _ROWS:
+            return pos, row, FULL, written
+        time_ns = seconds * _NS + fraction * tick
+        written |= _record(
+            mem, out, row, number + row, time_ns, base + f, f, cap, wire, link, _U(0), udp_port, checks
+        )
+        row += _U(1)
+        pos = following
+    return pos, row, REACHED, written
+
+
+@jit.fast_law
+def to_ns(ticks, mode, factor, offset_ns):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Nanoseconds of a stamp, as `Resolution.to_ns`, in 64 bits that wrap."""
+    if mode == MULTIPLY:
+        return ticks * factor + offset_ns
+    if mode == DIVIDE:
+        return ticks // factor + offset_ns
+    # 2^-factor seconds: the fraction times 10^9 needs more than 64 bits, so it is done in two halves
+    whole, part = _U(0), ticks
+    if factor < _U(64):
+        whole = ticks >> factor if factor > _U(0) else ticks
+        part = ticks & ((_U(1) << factor) - _U(1))
+    if factor < _U(32):
+        return whole * _NS + ((part * _NS) >> factor) + offset_ns
+    high = (part >> _U(32)) * _NS + (((part & _U(0xFFFF_FFFF)) * _NS) >> _U(32))
+    shift = factor - _U(32)
+    return whole * _NS + (high >> shift if shift < _U(64) else _U(0)) + offset_ns
+
+
+@jit.fast_kernel
+def walk_pcapng(mem, pos, stop, base, number, out_at, row, shape, udp_port, checks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """Dissect enhanced packet blocks; any other block, or a strange one, is left to the plain walk.
+
+    Arguments as for `walk_pcap`, but `shape` is (big-endian, address of the clock table, interfaces
+    in it, length limit, 0).
+    """
+    big, clocks_at, interfaces, limit, _ = shape
+    out, end, written = (out_at, _U(BLOCK_BYTES)), mem[1], _U(0)
+    clocks = (clocks_at, interfaces * _CLOCK_BYTES)
+    number -= row
+    while pos < stop:
+        if pos + _U(8) + _FIELDS > end:
+            return pos, row, OTHER, written
+        kind, size = _word(mem, pos, big), _word(mem, pos + _U(4), big)
+        cap = _word(mem, pos + _U(20), big)
+        following = pos + size
+        if kind != _PACKET_BLOCK or size & _U(3) or size > limit or following > end:
+            return pos, row, OTHER, written
+        if size < cap + _U(12) + _FIELDS or _word(mem, following - _U(4), big) != size:
+            return pos, row, OTHER, written
+        which = _word(mem, pos + _U(8), big)
+        if which >= interfaces:
+            return pos, row, OTHER, written
+        jit.prefetch(mem, following + _AHEAD)
+        jit.prefetch(mem, following + _AHEAD + _LINE)
+        if row >= _ROWS:
+            return pos, row, FULL, written
+        clock = which * _CLOCK_BYTES
+        ticks = (_word(mem, pos + _U(12), big) << _U(32)) | _word(mem, pos + _U(16), big)
+        time_ns = to_ns(
+            ticks,
+            jit.le64(clocks, clock + _U(8)),
+            jit.le64(clocks, clock + _U(16)),
+            jit.le64(clocks, clock + _U(24)),
+        )
+        link, interface = jit.le64(clocks, clock), jit.le64(clocks, clock + _U(32))
+        wire, f = _word(mem, pos + _U(24), big), pos + _U(8) + _FIELDS
+        written |= _record(
+            mem, out, row, number + row, time_ns, base + f, f, cap, wire, link, interface, udp_port, checks
+        )
+        row += _U(1)
+        pos = following
+    return pos, row, REACHED, written
+
+
+@jit.fast_law
+def _pcap_chain(mem, at, end, shape, near_s):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    big, step, tick, limit, _ = shape
+    for _link in range(_CHAIN):
+        if at + step > end:
+            return False
+        seconds, fraction = _word(mem, at, big), _word(mem, at + _U(4), big)
+        cap, wire = _word(mem, at + _U(8), big), _word(mem, at + _U(12), big)
+        if cap == _U(0) or cap > limit or cap > wire or wire > _U(MIN_LENGTH_LIMIT):
+            return False
+        if fraction * tick >= _NS or max(seconds, near_s) - min(seconds, near_s) > _DAY_S:
+            return False
+        at += step + cap
+    return True
+
+
+@jit.fast_kernel
+def guess_pcap(mem, pos, end, shape, near):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """First place from `pos` on where a chain of records seems to start, else `end`.
+
+    A guess: whoever uses it must see a walk from before arrive at exactly that place.
+
+    Args:
+        mem: Memory of the window.
+        pos: Where to begin.
+        end: Where to give up.
+        shape: As for `walk_pcap`.
+        near: Place of a good record, for its time.
+    """
+    near_s = _word(mem, near, shape[0])
+    while pos < end:
+        if _pcap_chain(mem, pos, mem[1], shape, near_s):
+            return pos
+        pos += _U(1)
+    return end
+
+
+@jit.fast_law
+def _pcapng_chain(mem, at, end, big, limit):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    for _link in range(_CHAIN):
+        if at + _U(12) > end or _word(mem, at, big) != _PACKET_BLOCK:
+            return False
+        size = _word(mem, at + _U(4), big)
+        if size < _U(12) + _FIELDS or size & _U(3) or size > limit or at + size > end:
+            return False
+        if _word(mem, at + size - _U(4), big) != size:
+            return False
+        at += size
+    return True
+
+
+@jit.fast_kernel
+def guess_pcapng(mem, pos, end, shape, near):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+    """As `guess_pcap`, for enhanced packet blocks, which keep a distance of four octets from `near`."""
+    pos += (near - pos) & _U(3)
+    while pos < end:
+        if _pcapng_chain(mem, pos, mem[1], shape[0], shape[3]):
+            return pos
+        pos += _U(4)
+    return end
+
+
+ENTRIES = (walk_pcap, walk_pcapng, guess_pcap, guess_pcapng, one_record)
+"""What is compiled."""
