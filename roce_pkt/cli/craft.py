@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from roce_pkt.cli import craft_cm
 from roce_pkt.cli.common import ForceOption
 from roce_pkt.errors import InputError, nearest
 from roce_pkt.report.text import printable
@@ -17,11 +18,14 @@ from roce_pkt.units import parse_time_ps
 from roce_pkt.wire import aeth, exchange, ib, mac_control, net
 from roce_pkt.wire.build import Path, Stack, Values, mac_control_frame, roce_frame
 from roce_pkt.wire.frame import dissect
-from roce_pkt.wire.header import Header
+from roce_pkt.wire.header import Field
 from roce_pkt.wire.opcode import TRANSPORT_BASES, Transport, name_of, parse_opcode
 from roce_pkt.wire.present import addresses, summary
 
-SETTABLE: dict[str, Header] = {h.name: h for h in (ib.GRH, ib.BTH, *ib.EXTENDED, net.UDP, net.IPV6, net.IPV4)}
+SETTABLE: dict[str, dict[str, Field]] = {
+    header.name: {field.name: field for field in header.fields}
+    for header in (ib.GRH, ib.BTH, *ib.EXTENDED, net.UDP, net.IPV6, net.IPV4)
+} | craft_cm.settable()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +42,8 @@ class Order:
     quanta: dict[int, int]
     pause_quanta: int
     exchange: bool
+    service: str
+    private: bytes | None
 
 
 def _number(text: str, option: str) -> int:
@@ -133,6 +139,14 @@ def _opcode(order: Order) -> Iterator[bytes]:
         yield order.pair.request(name, 0, order.stack, order.payload)
 
 
+def _management(make: craft_cm.Maker) -> Callable[[Order], Iterator[bytes]]:
+    def run(order: Order) -> Iterator[bytes]:
+        wanted = craft_cm.Wanted(order.pair, order.service, order.private, order.payload, order.exchange)
+        return make(wanted)
+
+    return run
+
+
 def _pfc(order: Order) -> Iterator[bytes]:
     body = mac_control.pfc_octets(order.quanta or {3: 0xFFFF})
     yield mac_control_frame(order.pair.path.src_mac, body)
@@ -158,7 +172,7 @@ KINDS: dict[str, tuple[str, Callable[[Order], Iterator[bytes]]]] = {
     "opcode": ("any opcode, see --opcode", _opcode),
     "pfc": ("priority flow control, see --quanta", _pfc),
     "pause": ("802.3 PAUSE, see --quanta", _pause),
-}
+} | {name: (words, _management(make)) for name, (words, make) in craft_cm.KINDS.items()}
 
 
 def _path(
@@ -197,11 +211,13 @@ def _settings(assignments: list[str]) -> dict[str, Values]:
     for assignment in assignments:
         target, _, text = assignment.partition("=")
         header_name, _, name = target.partition(".")
-        known = [f"{h.name}.{f.name}" for h in SETTABLE.values() for f in h.fields] + ["icrc.value"]
+        known = [f"{header}.{name}" for header, fields in SETTABLE.items() for name in fields] + [
+            "icrc.value"
+        ]
         if target not in known or not text:
             raise InputError(f"--set {assignment}: write HEADER.FIELD=VALUE{nearest(target, known)}")
         value = _number(text, f"--set {target}")
-        bits = 32 if target == "icrc.value" else SETTABLE[header_name].field(name).bits
+        bits = 32 if target == "icrc.value" else SETTABLE[header_name][name].bits
         if not 0 <= value < 1 << bits:
             raise InputError(f"--set {target}: {text} does not fit {bits} bits")
         out.setdefault(header_name, {})[name] = value
@@ -259,6 +275,9 @@ def craft(
     opcode: Annotated[
         str, typer.Option(metavar="NAME", help="Opcode name or number for `craft opcode`.")
     ] = "",
+    service: Annotated[
+        str, typer.Option(metavar="S", help="Port, application or service id of cm-* and connection.")
+    ] = "tcp:4420",
     quanta: Annotated[list[str], typer.Option(metavar="[CLASS=]N", help="Pause quanta (repeatable).")] = [],  # noqa: B006
     dscp: Annotated[int, typer.Option(min=0, max=63)] = 26,
     ecn: Annotated[str, typer.Option(help="Not-ECT, ECT(0), ECT(1) or CE.")] = "ECT(0)",
@@ -276,8 +295,9 @@ def craft(
 ) -> int:
     """Make one frame or exchange, from the shell.
 
-    KIND is send, write, read, atomic, fetch-add, flush, atomic-write, ack, nak, rnr, cnp, ud, opcode, pfc or
-    pause. Lengths, pads, checksums and the ICRC are right unless --set says otherwise.
+    KIND is send, write, read, atomic, fetch-add, flush, atomic-write, ack, nak, rnr, cnp, ud, opcode, pfc,
+    pause, connection or a CM message (cm-req, cm-rep, ...). Lengths, pads, checksums and the ICRC are right
+    unless --set says otherwise.
     """
     if kind not in KINDS:
         raise InputError(f"craft: unknown kind {kind!r}{nearest(kind, KINDS)}; one of {', '.join(KINDS)}")
@@ -294,9 +314,9 @@ def craft(
         vlan=vlan, pcp=pcp, v1=v1,
     )  # fmt: skip
     classes, pause_quanta = _quanta(quanta, kind)
-    service: Transport = transport.upper()  # type: ignore[assignment]
+    kind_of_service: Transport = transport.upper()  # type: ignore[assignment]
     order = Order(
-        pair=exchange.Pair(path, service, *qpns, mtu_bytes=mtu, extra=_settings(settings)),
+        pair=exchange.Pair(path, kind_of_service, *qpns, mtu_bytes=mtu, extra=_settings(settings)),
         payload=_payload(length, payload),
         stack={},
         immediate=_number(imm, "--imm") if imm else None,
@@ -306,6 +326,8 @@ def craft(
         quanta=classes,
         pause_quanta=pause_quanta,
         exchange=answer,
+        service=service,
+        private=_payload(0, payload) if payload else None,
     )
     try:
         frames = list(KINDS[kind][1](order))
@@ -318,13 +340,22 @@ def craft(
 
 
 def _all_used(settings: Stack, frames: list[bytes]) -> None:
-    """A setting for a header that no frame has would be lost without a word."""
-    present = {layer.header.name for frame in frames for layer in dissect(frame).layers} | {"icrc"}
-    for header in settings:
+    """A setting that no frame can carry would be lost without a word."""
+    present: dict[str, set[str]] = {"icrc": {"value"}}
+    for frame in frames:
+        read = dissect(frame)
+        management = read.management.layers if read.management else []
+        for layer in (*read.layers, *management):
+            present.setdefault(layer.header.name, set()).update(layer.values)
+        if management and "service_id" in present.get("cm", ()):
+            present.setdefault("rdma_cm", set()).update(SETTABLE["rdma_cm"])
+    for header, values in settings.items():
         if header not in present:
             raise InputError(
                 f"--set {header}: no frame made here has that header, only {', '.join(sorted(present))}"
             )
+        for name in values.keys() - present[header]:
+            raise InputError(f"--set {header}.{name}: no frame made here has that field")
 
 
 def _deliver(frames: list[bytes], gap_ns: int, output: str, *, force: bool, show_hex: bool) -> int:

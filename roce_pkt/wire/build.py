@@ -96,7 +96,8 @@ def _ip(path: Path, after: int, given: Values) -> tuple[bytes, icrc.Network, int
     return net.IPV4.pack(values), "ipv4", net.ETHERTYPE_IPV4
 
 
-def _gid(text: str) -> int:
+def gid_of(text: str) -> int:
+    """An address as a GID; IPv4 in its mapped form (IBTA annex A17.4.1)."""
     address = ipaddress.ip_address(text)
     return int(address) if address.version == 6 else 0xFFFF00000000 | int(address)
 
@@ -142,8 +143,8 @@ def _fronts(path: Path, size: int, given: Mapping[str, Values]) -> tuple[bytes, 
             "flowlabel": path.flow_label,
             "paylen": size,
             "hoplmt": path.ttl,
-            "sgid": _gid(path.src),
-            "dgid": _gid(path.dst),
+            "sgid": gid_of(path.src),
+            "dgid": gid_of(path.dst),
         }
         return link + ib.GRH.pack(grh | given.get("grh", {})), ("grh", len(link))
     udp_len = net.UDP.size_bytes + size
