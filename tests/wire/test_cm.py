@@ -50,17 +50,21 @@ def request_path_at(which, start):
 
 LAYOUTS = {
     "REQ": {
-        "local_comm_id": (0, 0, 32), "vendor_id": (5, 0, 24), "service_id": (8, 0, 64), "local_ca_guid": (16, 0, 64),
+        "local_comm_id": (0, 0, 32), "vendor_id": (5, 0, 24), "service_id": (8, 0, 64),
+        "local_ca_guid": (16, 0, 64),
         "qkey": (28, 0, 32), "qpn": (32, 0, 24), "responder_resources": (35, 0, 8), "local_eecn": (36, 0, 24),
         "initiator_depth": (39, 0, 8), "remote_eecn": (40, 0, 24), "remote_cm_response_timeout": (43, 0, 5),
         "transport_service_type": (43, 5, 2), "end_to_end_flow_control": (43, 7, 1), "start_psn": (44, 0, 24),
-        "local_cm_response_timeout": (47, 0, 5), "retry_count": (47, 5, 3), "pkey": (48, 0, 16), "mtu": (50, 0, 4),
-        "rdc_exists": (50, 4, 1), "rnr_retry_count": (50, 5, 3), "max_cm_retries": (51, 0, 4), "srq": (51, 4, 1),
+        "local_cm_response_timeout": (47, 0, 5), "retry_count": (47, 5, 3), "pkey": (48, 0, 16),
+        "mtu": (50, 0, 4),
+        "rdc_exists": (50, 4, 1), "rnr_retry_count": (50, 5, 3), "max_cm_retries": (51, 0, 4), "srq": (51,
+        4, 1),
         "extended_transport_type": (51, 5, 3), "sap_supported": (139, 5, 1),
     } | request_path_at("primary", 52) | request_path_at("alternate", 96),
     "MRA": IDS | {"message_mraed": (8, 0, 2), "service_timeout": (9, 0, 5)},
     "REJ": IDS | {
-        "message_rejected": (8, 0, 2), "rejected_info_length": (9, 0, 7), "reason": (10, 0, 16), "ari": (12, 0, 576),
+        "message_rejected": (8, 0, 2), "rejected_info_length": (9, 0, 7), "reason": (10, 0, 16),
+        "ari": (12, 0, 576),
     },
     "REP": IDS | {
         "qkey": (8, 0, 32), "qpn": (12, 0, 24), "vendor_id_high": (15, 0, 8), "local_eecn": (16, 0, 24),
@@ -74,12 +78,14 @@ LAYOUTS = {
     "DREP": IDS,
     "SIDR_REQ": {"request_id": (0, 0, 32), "pkey": (4, 0, 16), "service_id": (8, 0, 64)},
     "SIDR_REP": {
-        "request_id": (0, 0, 32), "sidr_status": (4, 0, 8), "info_length": (5, 0, 8), "vendor_id_upper": (6, 0, 16),
+        "request_id": (0, 0, 32), "sidr_status": (4, 0, 8), "info_length": (5, 0, 8),
+        "vendor_id_upper": (6, 0, 16),
         "qpn": (8, 0, 24), "vendor_id_low": (11, 0, 8), "service_id": (12, 0, 64), "qkey": (20, 0, 32),
         "info": (24, 0, 576),
     },
     "LAP": IDS | {
-        "remote_qpn": (12, 0, 24), "remote_cm_response_timeout": (15, 0, 5), "alternate_traffic_class": (59, 0, 8),
+        "remote_qpn": (12, 0, 24), "remote_cm_response_timeout": (15, 0, 5),
+        "alternate_traffic_class": (59, 0, 8),
         "alternate_hop_limit": (60, 0, 8), "alternate_packet_rate": (61, 2, 6), "alternate_sl": (62, 0, 4),
         "alternate_subnet_local": (62, 4, 1), "alternate_local_ack_timeout": (63, 0, 5),
     } | path_at("alternate", 20),
@@ -94,9 +100,7 @@ MESSAGES = st.sampled_from(ATTRIBUTES)
 
 
 def frame_of(octets):
-    return roce_frame(
-        IPV4, UD, {"bth": {"dqpn": 1}, "deth": {"qkey": ib.GSI_QKEY, "sqpn": 1}}, octets
-    )
+    return roce_frame(IPV4, UD, {"bth": {"dqpn": 1}, "deth": {"qkey": ib.GSI_QKEY, "sqpn": 1}}, octets)
 
 
 def document_of(octets):
@@ -140,9 +144,13 @@ def test_values_come_back(name, data):
     assert message.values == values
     assert read.management.data == private.ljust(PRIVATE[name], b"\0")
     assert header.pack(message.values) + read.management.data == octets[24:]
-    assert read.management.find("mad").values == {
-        f.name: f.default for f in mad.MAD.fields
-    } | {"mgmtclass": 7, "classversion": 2, "method": 3, "attributeid": 0x10 + ATTRIBUTES.index(name), "transactionid": 7}
+    assert read.management.find("mad").values == {f.name: f.default for f in mad.MAD.fields} | {
+        "mgmtclass": 7,
+        "classversion": 2,
+        "method": 3,
+        "attributeid": 0x10 + ATTRIBUTES.index(name),
+        "transactionid": 7,
+    }
 
 
 @given(MESSAGES, st.binary(min_size=232, max_size=232))
@@ -267,9 +275,11 @@ def test_the_installed_tshark_reads_the_same(path):
 
 def test_every_capture_with_mads_is_recorded():
     for path in PCAPS:
-        has = any(
-            dissect(r.octets, r.wire_len, r.link_type).management for r in open_capture(path).records()
-        ) if path.stat().st_size < 300_000 else path in WITH_MADS
+        has = (
+            any(dissect(r.octets, r.wire_len, r.link_type).management for r in open_capture(path).records())
+            if path.stat().st_size < 300_000
+            else path in WITH_MADS
+        )
         assert has is (path in WITH_MADS), path.stem
 
 
@@ -299,7 +309,8 @@ def test_every_capture_with_mads_is_recorded():
         ("REJ", {"reason": 34}, "reason", "reason 34"),
         ("REJ", {"message_rejected": 1}, "message_rejected", "REP"),
         ("REJ", {"reason": 26, "rejected_info_length": 1, "ari": 3 << 568}, "ari", "acceptable: 03"),
-        ("REJ", {"reason": 4, "rejected_info_length": 8, "ari": 0xAB << 512}, "ari", "CA GUID 00000000000000ab"),
+        ("REJ", {"reason": 4, "rejected_info_length": 8, "ari": 0xAB << 512}, "ari",
+         "CA GUID 00000000000000ab"),
         ("REJ", {"reason": 28, "rejected_info_length": 2, "ari": 0xABCD << 560}, "ari", "abcd"),
         ("MRA", {"message_mraed": 2}, "message_mraed", "LAP"),
         ("SIDR_REP", {"sidr_status": 1}, "sidr_status", "service id not supported"),
@@ -319,12 +330,17 @@ def test_reasons_are_the_kernels():
 
 def test_json_names_and_units():
     values = {
-        "local_comm_id": 0xFFFFFFFF, "service_id": 0xFFFFFFFFFFFFFFFF, "qpn": 0x123456, "start_psn": 0xFEDCBA, "mtu": 3,
+        "local_comm_id": 0xFFFFFFFF, "service_id": 0xFFFFFFFFFFFFFFFF, "qpn": 0x123456,
+        "start_psn": 0xFEDCBA, "mtu": 3,
         "qkey": 0x80010000, "local_cm_response_timeout": 1, "transport_service_type": 1,
     }  # fmt: skip
     document = document_of(management.cm_octets(cm.REQ, values))["cm"]
     assert document["message"] == "REQ"
-    assert (document["local_comm_id"], document["qpn"], document["start_psn"]) == (0xFFFFFFFF, 0x123456, 0xFEDCBA)
+    assert (document["local_comm_id"], document["qpn"], document["start_psn"]) == (
+        0xFFFFFFFF,
+        0x123456,
+        0xFEDCBA,
+    )
     assert (document["service_id"], document["qkey"]) == ("0xffffffffffffffff", "0x80010000")
     assert (document["mtu_bytes"], document["transport"], document["application"]) == (1024, "UC", "unknown")
     assert document["local_cm_response_timeout_ns"] == 8192

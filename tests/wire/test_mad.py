@@ -32,8 +32,10 @@ def shown(frame, **how):
 def test_base_header_octet_by_octet():
     octets = bytes.fromhex("01 07 02 03 1234 5678 1122334455667788 0010 0000 a1a2a3a4")
     assert mad.MAD.unpack(octets) == {
-        "baseversion": 1, "mgmtclass": 7, "classversion": 2, "method": 3, "status": 0x1234, "classspecific": 0x5678,
-        "transactionid": 0x1122334455667788, "attributeid": 0x10, "resv16": 0, "attributemodifier": 0xA1A2A3A4,
+        "baseversion": 1, "mgmtclass": 7, "classversion": 2, "method": 3, "status": 0x1234,
+        "classspecific": 0x5678,
+        "transactionid": 0x1122334455667788, "attributeid": 0x10, "resv16": 0,
+        "attributemodifier": 0xA1A2A3A4,
     }  # fmt: skip
     assert mad.MAD.size_bytes + mad.DATA_BYTES == mad.MAD_BYTES == 256
 
