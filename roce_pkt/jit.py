@@ -27,7 +27,8 @@ import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.core import caching, cgutils, config
-from numba.extending import intrinsic, register_jitable
+from numba.extending import intrinsic as numba_intrinsic
+from numba.extending import register_jitable
 from numba.np.arrayobj import make_array
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -145,14 +146,19 @@ def announce_compile(what: str) -> None:
         print(f"compiling {what} for this machine (once; kept in {cache_root()})", file=sys.stderr)  # noqa: T201
 
 
+def intrinsic(function: Function) -> Function:
+    """Numba's `intrinsic`: a function that writes LLVM code where it is called."""
+    return numba_intrinsic(function)  # type: ignore[no-any-return]
+
+
 # -- arrays without owners
 
 
 @intrinsic
-def borrow(typingctx, array):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, ARG001
+def borrow(typingctx: Any, array: Any) -> Any:  # noqa: ARG001
     """The same array without an owner, so that no code counts references; the caller keeps it alive."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         view = make_array(signature.args[0])(context, builder, args[0])
         view.meminfo = cgutils.get_null_value(view.meminfo.type)
         view.parent = cgutils.get_null_value(view.parent.type)
@@ -186,14 +192,14 @@ def _reader(bits: int, doc: str, *, swap: bool = False) -> Any:
     size = bits // 8
 
     @intrinsic
-    def load(typingctx, mem, offset):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
-        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
-            return load_word(builder, place_of(builder, *args, ir.IntType(bits)), swap=swap)
+    def load(typingctx: Any, mem: Any, offset: Any) -> Any:  # noqa: ARG001
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+            return load_word(builder, place_of(builder, args[0], args[1], ir.IntType(bits)), swap=swap)
 
         return _word(bits)(mem, types.uint64), codegen
 
-    def read(mem, offset):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        guard(mem, offset, size)  # type: ignore[no-untyped-call]
+    def read(mem: Any, offset: Any) -> Any:
+        guard(mem, offset, size)
         return load(mem, offset)
 
     load.__doc__ = read.__doc__ = doc
@@ -204,16 +210,16 @@ def _writer(bits: int, doc: str) -> Any:
     size = bits // 8
 
     @intrinsic
-    def store(typingctx, mem, offset, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
-        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+    def store(typingctx: Any, mem: Any, offset: Any, value: Any) -> Any:  # noqa: ARG001
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
             place = place_of(builder, args[0], args[1], ir.IntType(bits))
             builder.store(args[2], place).align = 1
             return context.get_dummy_value()
 
         return types.void(mem, types.uint64, _word(bits)), codegen
 
-    def write(mem, offset, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        guard(mem, offset, size)  # type: ignore[no-untyped-call]
+    def write(mem: Any, offset: Any, value: Any) -> Any:
+        guard(mem, offset, size)
         store(mem, offset, value)
 
     store.__doc__ = write.__doc__ = doc
@@ -221,7 +227,7 @@ def _writer(bits: int, doc: str) -> Any:
 
 
 @fast_law
-def guard(mem, offset, size):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def guard(mem: Any, offset: Any, size: Any) -> Any:
     """In the checked build, raise unless `size` octets at `offset` lie inside the memory."""
     if CHECKED and (offset > mem[1] or np.uint64(size) > mem[1] - offset):
         raise IndexError("octets outside their memory")
@@ -241,26 +247,26 @@ put64 = _writer(64, "Store 64 bits in the machine's order.")
 
 
 @intrinsic
-def prefetch(typingctx, mem, offset):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, ARG001
+def prefetch(typingctx: Any, mem: Any, offset: Any) -> Any:  # noqa: ARG001
     """Ask for the cache line at an offset; beyond the end it does nothing."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
         int32, octet_type = ir.IntType(32), ir.IntType(8)
         kind = ir.FunctionType(ir.VoidType(), [octet_type.as_pointer(), int32, int32, int32])
         module, name = builder.module, "llvm.prefetch.p0"
         call = module.globals.get(name) or ir.Function(module, kind, name)
         read, keep, data = (ir.Constant(int32, value) for value in (0, 3, 1))
-        builder.call(call, [place_of(builder, *args, octet_type), read, keep, data])
+        builder.call(call, [place_of(builder, args[0], args[1], octet_type), read, keep, data])
         return context.get_dummy_value()
 
     return types.void(mem, types.uint64), codegen
 
 
 @intrinsic
-def call_crc32(typingctx, function, seed, address, size):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201, ARG001
+def call_crc32(typingctx: Any, function: Any, seed: Any, address: Any, size: Any) -> Any:  # noqa: ARG001
     """Call `uint32 function(uint32 seed, const uint8 *octets, uint64 size)` at a run-time address."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
         int32, int64 = ir.IntType(32), ir.IntType(64)
         kind = ir.FunctionType(int32, [int32, int64, int64])
         return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])

@@ -130,14 +130,18 @@ class Frames:
 
     def has(self, header: Header) -> NDArray[np.bool_]:
         """True for frames that have `header`."""
-        return np.not_equal(self._columns["headers"] & np.uint32(header_bit(header)), 0)
+        return self._any_of(header_bit(header))
 
     def present(self, column: str) -> NDArray[np.bool_]:
         """True for frames in which the column means something."""
         mask = presence_mask(BY_NAME[column])
         if not mask:
             return np.ones(len(self), bool)
-        return np.not_equal(self._columns["headers"] & np.uint32(mask), 0)
+        return self._any_of(mask)
+
+    def _any_of(self, bits: int) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = (self._columns["headers"] & np.uint32(bits)) != 0
+        return found
 
     def names(self, column: str) -> Array:
         """A column of codes (`kind`, `hint`, `status`, `tunnel_kind`) as text."""

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from roce_pkt import jit
 from roce_pkt.wire import icrc
@@ -61,7 +60,7 @@ def crc_address() -> int:
 
 
 @jit.fast_law
-def _four(tab, k, word):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _four(tab: Any, k: Any, word: Any) -> Any:
     """CRC of the four octets of `word`, followed by `k` octets."""
     word = _U(word)
     row = k << _U(10)
@@ -74,7 +73,7 @@ def _four(tab, k, word):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
 
 
 @jit.fast_law
-def _sliced(tab, mem, at, size, seed):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _sliced(tab: Any, mem: Any, at: Any, size: Any, seed: Any) -> Any:
     """CRC-32 of `size` octets, 16 at a step, by tables."""
     crc = np.uint32(~seed)
     while size >= _U(16):
@@ -95,7 +94,7 @@ def _sliced(tab, mem, at, size, seed):  # type: ignore[no-untyped-def]  # noqa: 
 
 
 @jit.fast_law
-def crc32(function, tab, mem, at, size, seed):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def crc32(function: Any, tab: Any, mem: Any, at: Any, size: Any, seed: Any) -> Any:
     """CRC-32 as zlib's, going on from `seed`.
 
     Args:
@@ -117,9 +116,9 @@ def masker(mask: bytes) -> Law:
     """A law (octets, place, scratch) that copies octets into scratch with the mask's bits set."""
     size = len(mask)
 
-    @intrinsic
-    def copy(typingctx, mem, at, scratch):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
-        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+    @jit.intrinsic
+    def copy(typingctx: Any, mem: Any, at: Any, scratch: Any) -> Any:  # noqa: ARG001
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
             octets, place, target = args
             for start in range(0, size, 8):
                 width = min(8, size - start)
@@ -132,7 +131,7 @@ def masker(mask: bytes) -> Law:
 
         return types.void(mem, types.uint64, scratch), codegen
 
-    def checked(mem, at, scratch):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def checked(mem: Any, at: Any, scratch: Any) -> Any:
         jit.guard(mem, at, size)
         jit.guard(scratch, np.uint64(0), size)
         copy(mem, at, scratch)
@@ -148,7 +147,7 @@ def icrc_law(network: Network) -> Law:
     mask = Coverage(network, 0, 0, 0).mask
     masked, size = masker(mask), _U(len(mask))
 
-    def run(function, tab, mem, at, end, scratch):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def run(function: Any, tab: Any, mem: Any, at: Any, end: Any, scratch: Any) -> Any:
         masked(mem, at, scratch)
         crc = crc32(function, tab, scratch, _U(0), size, SEED)
         return crc32(function, tab, mem, at + size, end - (at + size), crc)

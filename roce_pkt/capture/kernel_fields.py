@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 
 from roce_pkt import jit
 from roce_pkt.capture.columns import COLUMNS, Column
@@ -94,15 +93,15 @@ def _emit_store(builder: Any, out: Any, row: Any, column: Column, element: int, 
 def setter(column: Column) -> Law:
     """A law (out, row, value) that stores into a column."""
 
-    @intrinsic
-    def store(typingctx, out, row, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
-        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+    @jit.intrinsic
+    def store(typingctx: Any, out: Any, row: Any, value: Any) -> Any:  # noqa: ARG001
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
             _emit_store(builder, args[0], args[1], column, 0, args[2])
             return context.get_dummy_value()
 
         return types.void(out, types.uint64, types.uint64), codegen
 
-    def checked(out, row, value):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def checked(out: Any, row: Any, value: Any) -> Any:
         _row_guard(row)
         store(out, row, value)
 
@@ -121,14 +120,14 @@ def getter(header: Header, field: str, part: str = "") -> Law:
     if load is None:
         raise ValueError(f"{header.name} {field} has no upper half")
 
-    @intrinsic
-    def read(typingctx, mem, at):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
-        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+    @jit.intrinsic
+    def read(typingctx: Any, mem: Any, at: Any) -> Any:  # noqa: ARG001
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
             return load.emit(builder, args[0], args[1])
 
         return types.uint64(mem, types.uint64), codegen
 
-    def checked(mem, at):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def checked(mem: Any, at: Any) -> Any:
         jit.guard(mem, at, size)
         return read(mem, at)
 
@@ -162,15 +161,15 @@ def _mover(header: Header, index: int, *, clear: bool) -> Law:
     """A law (octets, place, out, row) over every column of a header."""
     size = 0 if clear else header.size_bytes
 
-    @intrinsic
-    def move(typingctx, mem, at, out, row):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
-        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+    @jit.intrinsic
+    def move(typingctx: Any, mem: Any, at: Any, out: Any, row: Any) -> Any:  # noqa: ARG001
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
             emit_move(builder, header, index, args, clear=clear)
             return context.get_dummy_value()
 
         return types.void(mem, types.uint64, out, types.uint64), codegen
 
-    def checked(mem, at, out, row):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def checked(mem: Any, at: Any, out: Any, row: Any) -> Any:
         jit.guard(mem, at, size)
         _row_guard(row)
         move(mem, at, out, row)
@@ -189,7 +188,7 @@ def clearer(header: Header, index: int = 0) -> Law:
 
 
 @jit.fast_law
-def _row_guard(row):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _row_guard(row: Any) -> Any:
     if row >= np.uint64(ROWS):
         raise IndexError("row outside its block")
 

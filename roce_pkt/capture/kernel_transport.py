@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
 from roce_pkt import jit
 from roce_pkt.capture.columns import STATUS_CODES, header_bit
@@ -47,11 +48,11 @@ _set_bth, _set_payload, _set_payload_len, _set_trailer, _set_icrc, _set_icrc_ok 
 )
 
 
-@intrinsic
-def _extended(typingctx, mem, f, at, stop, wanted, out, row):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202, ARG001
+@jit.intrinsic
+def _extended(typingctx: Any, mem: Any, f: Any, at: Any, stop: Any, wanted: Any, out: Any, row: Any) -> Any:  # noqa: ARG001
     """Copy every wanted header that fits before `stop`: (place after them, headers copied)."""
 
-    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         octets, frame_at, start, limit, bits, block, line = args
         int64 = ir.IntType(64)
         place = cgutils.alloca_once_value(builder, start)
@@ -78,7 +79,7 @@ def _extended(typingctx, mem, f, at, stop, wanted, out, row):  # type: ignore[no
 
 
 @jit.fast_law
-def transport_none(out, row):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def transport_none(out: Any, row: Any) -> Any:
     """The columns of a frame without a BTH."""
     zero = _U(0)
     _set_bth(out, row, zero)
@@ -90,7 +91,7 @@ def transport_none(out, row):  # type: ignore[no-untyped-def]  # noqa: ANN001, A
 
 
 @jit.fast_law
-def _icrc(mem, f, l3, at_icrc, cover, checks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _icrc(mem: Any, f: Any, l3: Any, at_icrc: Any, cover: Any, checks: Any) -> Any:
     """1 right, 0 wrong, 255 cannot be told."""
     verify, function, table, scratch_at = checks
     if verify == _U(0) or cover == _U(0):
@@ -108,7 +109,21 @@ def _icrc(mem, f, l3, at_icrc, cover, checks):  # type: ignore[no-untyped-def]  
 
 
 @jit.fast_law
-def transport(mem, f, at, cap, end, l3, cover, fragment, headers, status, out, row, checks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def transport(
+    mem: Any,
+    f: Any,
+    at: Any,
+    cap: Any,
+    end: Any,
+    l3: Any,
+    cover: Any,
+    fragment: Any,
+    headers: Any,
+    status: Any,
+    out: Any,
+    row: Any,
+    checks: Any,
+) -> Any:
     """Everything from the BTH on; see `roce_pkt.wire.frame`, `transport`.
 
     Args:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from roce_pkt import jit
@@ -32,13 +34,27 @@ _set_number, _set_time, _set_offset, _set_wire, _set_cap, _set_interface, _set_l
 
 
 @jit.fast_law
-def _word(mem, at, big):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _word(mem: Any, at: Any, big: Any) -> Any:
     """32 bits in the order of the capture."""
     return _U(jit.be32(mem, at)) if big else _U(jit.le32(mem, at))
 
 
 @jit.fast_law
-def _record(mem, out, row, number, time_ns, offset, f, cap, wire, link, interface, udp_port, checks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _record(
+    mem: Any,
+    out: Any,
+    row: Any,
+    number: Any,
+    time_ns: Any,
+    offset: Any,
+    f: Any,
+    cap: Any,
+    wire: Any,
+    link: Any,
+    interface: Any,
+    udp_port: Any,
+    checks: Any,
+) -> Any:
     _set_number(out, row, number)
     _set_time(out, row, time_ns)
     _set_offset(out, row, offset)
@@ -50,14 +66,39 @@ def _record(mem, out, row, number, time_ns, offset, f, cap, wire, link, interfac
 
 
 @jit.fast_kernel
-def one_record(mem, out_at, row, number, time_ns, offset, f, cap, wire, link, interface, udp_port, checks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def one_record(
+    mem: Any,
+    out_at: Any,
+    row: Any,
+    number: Any,
+    time_ns: Any,
+    offset: Any,
+    f: Any,
+    cap: Any,
+    wire: Any,
+    link: Any,
+    interface: Any,
+    udp_port: Any,
+    checks: Any,
+) -> Any:
     """Dissect one frame that the plain walk found; see `walk_pcap` for the arguments."""
     out = (out_at, _U(BLOCK_BYTES))
     return _record(mem, out, row, number, time_ns, offset, f, cap, wire, link, interface, udp_port, checks)
 
 
 @jit.fast_kernel
-def walk_pcap(mem, pos, stop, base, number, out_at, row, shape, udp_port, checks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def walk_pcap(
+    mem: Any,
+    pos: Any,
+    stop: Any,
+    base: Any,
+    number: Any,
+    out_at: Any,
+    row: Any,
+    shape: Any,
+    udp_port: Any,
+    checks: Any,
+) -> Any:
     """Dissect classic pcap records.
 
     Args:
@@ -104,7 +145,7 @@ def walk_pcap(mem, pos, stop, base, number, out_at, row, shape, udp_port, checks
 
 
 @jit.fast_law
-def to_ns(ticks, mode, factor, offset_ns):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def to_ns(ticks: Any, mode: Any, factor: Any, offset_ns: Any) -> Any:
     """Nanoseconds of a stamp, as `Resolution.to_ns`, in 64 bits that wrap."""
     if mode == MULTIPLY:
         return ticks * factor + offset_ns
@@ -123,7 +164,18 @@ def to_ns(ticks, mode, factor, offset_ns):  # type: ignore[no-untyped-def]  # no
 
 
 @jit.fast_kernel
-def walk_pcapng(mem, pos, stop, base, number, out_at, row, shape, udp_port, checks):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def walk_pcapng(
+    mem: Any,
+    pos: Any,
+    stop: Any,
+    base: Any,
+    number: Any,
+    out_at: Any,
+    row: Any,
+    shape: Any,
+    udp_port: Any,
+    checks: Any,
+) -> Any:
     """Dissect enhanced packet blocks; any other block, or a strange one, is left to the plain walk.
 
     Arguments as for `walk_pcap`, but `shape` is (big-endian, address of the clock table, interfaces
@@ -169,7 +221,7 @@ def walk_pcapng(mem, pos, stop, base, number, out_at, row, shape, udp_port, chec
 
 
 @jit.fast_law
-def _pcap_chain(mem, at, end, shape, near_s):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _pcap_chain(mem: Any, at: Any, end: Any, shape: Any, near_s: Any) -> Any:
     big, step, tick, limit, _ = shape
     for _link in range(_CHAIN):
         if at + step > end:
@@ -185,7 +237,7 @@ def _pcap_chain(mem, at, end, shape, near_s):  # type: ignore[no-untyped-def]  #
 
 
 @jit.fast_kernel
-def guess_pcap(mem, pos, end, shape, near):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def guess_pcap(mem: Any, pos: Any, end: Any, shape: Any, near: Any) -> Any:
     """First place from `pos` on where a chain of records seems to start, else `end`.
 
     A guess: whoever uses it must see a walk from before arrive at exactly that place.
@@ -206,7 +258,7 @@ def guess_pcap(mem, pos, end, shape, near):  # type: ignore[no-untyped-def]  # n
 
 
 @jit.fast_law
-def _pcapng_chain(mem, at, end, big, limit):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
+def _pcapng_chain(mem: Any, at: Any, end: Any, big: Any, limit: Any) -> Any:
     for _link in range(_CHAIN):
         if at + _U(12) > end or _word(mem, at, big) != _PACKET_BLOCK:
             return False
@@ -220,7 +272,7 @@ def _pcapng_chain(mem, at, end, big, limit):  # type: ignore[no-untyped-def]  # 
 
 
 @jit.fast_kernel
-def guess_pcapng(mem, pos, end, shape, near):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN201
+def guess_pcapng(mem: Any, pos: Any, end: Any, shape: Any, near: Any) -> Any:
     """As `guess_pcap`, for enhanced packet blocks, which keep a distance of four octets from `near`."""
     pos += (near - pos) & _U(3)
     while pos < end:
