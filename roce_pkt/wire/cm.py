@@ -1,8 +1,8 @@
 """Communication management: the eleven messages that set queue pairs up, move them and tear them down.
 
-      REQ ->                    a client asks for a connection: its queue pair, first PSN, path
+      REQ ->                    a client asks for a connection: its queue pair, the path
       <- MRA                    "received, be patient"
-      <- REP                    the server accepts: its queue pair and first PSN
+      <- REP                    the server accepts: its queue pair
       RTU ->                    ready to use
       <- REJ                    refused, with a reason (by either side)
       LAP ->  <- APR            load an alternate path, and the answer
@@ -27,7 +27,8 @@ _PKEY = Field("pkey", 16, "hex", 0xFFFF, "partition key")
 _QKEY = Field("qkey", 32, "key", title="queue key")
 _QPN = Field("qpn", 24, "hex", title="queue pair of the sender")
 _REMOTE_QPN = Field("remote_qpn", 24, "hex", title="queue pair (or EE context) of the receiver")
-_START_PSN = Field("start_psn", 24, title="PSN of the sender's first packet")
+# spec: IBTA Vol 1 12.7, Starting PSN: where the other side begins; so it is in real captures
+_START_PSN = Field("start_psn", 24, title="PSN of the first packet that the receiver of this sends")
 _RESPONDER = Field("responder_resources", 8, title="READs and atomics the sender serves at a time")
 _INITIATOR = Field("initiator_depth", 8, title="READs and atomics the sender has open at a time")
 _GUID = Field("local_ca_guid", 64, "key", title="GUID of the sender's channel adapter")

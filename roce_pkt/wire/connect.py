@@ -24,12 +24,15 @@ class Side:
     """One of the two ends of a connection, about to send.
 
     Args:
-        pair: The queue pairs seen from here: `sqpn` and `psn` are this side's own, `dqpn` the peer's.
-            `extra` may hold values for `mad`, `cm`, `rdma_cm` and `nvme_rdma` too.
+        pair: The queue pairs seen from here: `sqpn` is this side's own, `dqpn` the peer's, `psn` that
+            of the first packet sent from here. `extra` may hold values for `mad`, `cm`, `rdma_cm`
+            and `nvme_rdma` too.
         service_id: What the client asks for.
         local_id: Communication id (or request id) of this side.
         remote_id: The peer's.
         private: Private data, without an RDMA-CM header.
+        peer_psn: PSN of the first packet that the peer sends, which this side tells it; None for
+            the same as its own.
         sport: Port that the client has bound, of RDMA-CM's port spaces.
         transaction: Transaction id, the same for a message and its answer.
     """
@@ -39,21 +42,31 @@ class Side:
     local_id: int = CLIENT_ID
     remote_id: int = SERVER_ID
     private: bytes = b""
+    peer_psn: int | None = None
     sport: int = 0xC000
     transaction: int = 1
 
-    def peer(self, psn: int = 0, private: bytes = b"") -> Side:
+    @property
+    def start_psn(self) -> int:
+        """What this side tells the peer to begin with."""
+        return self.pair.psn if self.peer_psn is None else self.peer_psn
+
+    def peer(self, private: bytes = b"") -> Side:
         """The other end.
 
         Args:
-            psn: Its first PSN.
             private: Its private data.
         """
         pair = self.pair
-        back = Pair(
-            pair.path.reversed(), pair.transport, pair.sqpn, pair.dqpn, psn, pair.mtu_bytes, extra=pair.extra
+        back = replace(pair, path=pair.path.reversed(), dqpn=pair.sqpn, sqpn=pair.dqpn, psn=self.start_psn)
+        return replace(
+            self,
+            pair=back,
+            peer_psn=pair.psn,
+            local_id=self.remote_id,
+            remote_id=self.local_id,
+            private=private,
         )
-        return replace(self, pair=back, local_id=self.remote_id, remote_id=self.local_id, private=private)
 
     def send(self, message: Header, values: Values | None = None, psn: int = 0) -> bytes:
         """One message to the peer's QP 1.
@@ -83,7 +96,7 @@ class Side:
             "service_id": self.service_id,
             "qpn": pair.sqpn,
             "remote_qpn": pair.dqpn,
-            "start_psn": pair.psn,
+            "start_psn": self.start_psn,
             "mtu": _MTU_CODES.get(pair.mtu_bytes, 0),
             "transport_service_type": code,
             "extended_transport_type": int(code == 3),

@@ -147,15 +147,16 @@ PATHS = [Path(), Path(src="fd00::1", dst="fd00::2"), Path(src="fe80::1", dst="fe
 
 @pytest.mark.parametrize("path", PATHS, ids=["ipv4", "ipv6", "v1", "vlan"])
 def test_a_whole_connection(path):
-    client = connect.Side(Pair(path, dqpn=0x22, sqpn=0x33, psn=100, mtu_bytes=2048), private=b"\1" * 8)
-    frames = [json_of(f) for f in connect.connection(client, client.peer(psn=200), b"hello")]
+    pair = Pair(path, dqpn=0x22, sqpn=0x33, psn=100, mtu_bytes=2048)
+    client = connect.Side(pair, private=b"\1" * 8, peer_psn=200)
+    frames = [json_of(f) for f in connect.connection(client, client.peer(), b"hello")]
     assert [d.get("cm", {}).get("message") or d["bth"]["name"] for d in frames] == [
         "REQ", "REP", "RTU", "RC_SEND_ONLY", "RC_ACKNOWLEDGE", "DREQ", "DREP",
     ]  # fmt: skip
     assert all(d["icrc"]["ok"] for d in frames)
     req, rep, rtu, send, ack, dreq, drep = frames
-    assert (req["cm"]["qpn"], req["cm"]["start_psn"], req["cm"]["mtu_bytes"]) == (0x33, 100, 2048)
-    assert (rep["cm"]["qpn"], rep["cm"]["start_psn"]) == (0x22, 200)
+    assert (req["cm"]["qpn"], req["cm"]["start_psn"], req["cm"]["mtu_bytes"]) == (0x33, 200, 2048)
+    assert (rep["cm"]["qpn"], rep["cm"]["start_psn"]) == (0x22, 100)
     assert (send["bth"]["dqpn"], send["bth"]["psn"]) == (0x22, 100)
     assert ack["bth"]["dqpn"] == 0x33
     assert dreq["cm"]["remote_qpn"] == 0x22
