@@ -36,7 +36,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 CHECKED = os.environ.get("ROCE_PKT_CHECKED", "") not in ("", "0")
 
 _PACKAGE = Path(__file__).resolve().parent
-_ROOM_SOURCES = {"capture": ("jit.py", "capture", "wire")}
+_ROOM_SOURCES = {
+    "capture": ("jit.py", "capture", "wire"),
+    "engine": ("jit.py", "cc", "endpoint", "engine", "fabric"),
+}
 """What a room's kernels are made from, where that is less than the whole package."""
 
 
@@ -146,9 +149,9 @@ def announce_compile(what: str) -> None:
         print(f"compiling {what} for this machine (once; kept in {cache_root()})", file=sys.stderr)  # noqa: T201
 
 
-def intrinsic(function: Function) -> Function:
-    """Numba's `intrinsic`: a function that writes LLVM code where it is called."""
-    return numba_intrinsic(function)  # type: ignore[no-any-return]
+def intrinsic(function: Callable[..., Any]) -> Any:
+    """Make a function that writes LLVM code where it is called; its callers give no typing context."""
+    return numba_intrinsic(function)
 
 
 # -- arrays without owners

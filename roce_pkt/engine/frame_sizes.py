@@ -1,0 +1,95 @@
+"""How long frames are: real headers by default, or a flat overhead to compare with other models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from roce_pkt.fabric.link import PREAMBLE_AND_GAP_BYTES
+from roce_pkt.scenario.schema import NONE, Scenario
+from roce_pkt.wire import ib, mac_control, net
+
+FCS_BYTES = 4
+VLAN_BYTES = 4
+MIN_FRAME_BYTES = mac_control.MIN_FRAME_BYTES + FCS_BYTES
+FLAT_MIN_BYTES = 60
+
+
+@dataclass(slots=True)
+class FrameSizes:
+    """Octets of each kind of frame, FCS included, preamble and gap not.
+
+    Args:
+        scenario: Says MTU, IP version, VLAN, and `frame_overhead`.
+    """
+
+    scenario: Scenario
+    base: int = field(init=False)
+    """Headers of any RoCE frame, ICRC and FCS."""
+    gap: int = field(init=False)
+    min: int = field(init=False)
+    flat: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        overhead = self.scenario.fabric.frame_overhead_bytes
+        self.flat = overhead != NONE
+        if self.flat:
+            self.base, self.gap, self.min = overhead, 0, FLAT_MIN_BYTES
+            return
+        ip = net.IPV4 if self.scenario.host.ip == "ipv4" else net.IPV6
+        self.base = 14 + ip.size_bytes + net.UDP.size_bytes + ib.BTH.size_bytes + ib.ICRC_BYTES + FCS_BYTES
+        if self.scenario.host.vlan:
+            self.base += VLAN_BYTES
+        self.gap, self.min = PREAMBLE_AND_GAP_BYTES, MIN_FRAME_BYTES
+
+    def _with(self, *octets: int) -> int:
+        return max(self.base + (0 if self.flat else sum(octets)), self.min)
+
+    def extra(self, verb: str, service: str) -> tuple[int, int]:
+        """Octets that the first and the last data packet of a message carry on top."""
+        if self.flat:
+            return 0, 0
+        if verb == "read":
+            return ib.AETH.size_bytes, ib.AETH.size_bytes
+        if service == "ud":
+            return ib.DETH.size_bytes, 0
+        return (ib.RETH.size_bytes, 0) if verb == "write" else (0, 0)
+
+    @property
+    def ack(self) -> int:
+        """ACK, NAK, RNR NAK."""
+        return self._with(ib.AETH.size_bytes)
+
+    @property
+    def cnp(self) -> int:
+        """Congestion notification packet."""
+        return self._with(ib.CNP.size_bytes)
+
+    @property
+    def read_request(self) -> int:
+        """READ request."""
+        return self._with(ib.RETH.size_bytes)
+
+    @property
+    def atomic_request(self) -> int:
+        """COMPARE_SWAP or FETCH_ADD."""
+        return self._with(ib.ATOMICETH.size_bytes)
+
+    @property
+    def atomic_response(self) -> int:
+        """ATOMIC ACKNOWLEDGE."""
+        return self._with(ib.AETH.size_bytes, ib.ATOMICACKETH.size_bytes)
+
+    @property
+    def pause(self) -> int:
+        """PAUSE and PFC."""
+        return MIN_FRAME_BYTES
+
+    @property
+    def full_frame(self) -> int:
+        """A full data packet in the middle of a message."""
+        return max(self.base + (self.scenario.host.mtu_bytes + 3) // 4 * 4, self.min)
+
+    @property
+    def full_wire(self) -> int:
+        """The longest frame, with its gap."""
+        return self.full_frame + ib.RETH.size_bytes + self.gap

@@ -1,0 +1,225 @@
+"""A host's adapter: a frame arrives for a queue pair; answers go out, senders react."""
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# ruff: noqa: ANN001, ANN201
+
+from __future__ import annotations
+
+import numpy as np
+
+from roce_pkt.cc import dcqcn
+from roce_pkt.endpoint import notification
+from roce_pkt.endpoint import rc_requester as requester
+from roce_pkt.endpoint import rc_responder as responder
+from roce_pkt.endpoint import uc
+from roce_pkt.engine import rows
+from roce_pkt.engine.memory import cc_of, cold, half_at, law, np_of, packet_at, rp_at, watch_at
+from roce_pkt.engine.pool import give, take
+from roce_pkt.engine.port import enqueue
+from roce_pkt.engine.queue_pair import note_rate, set_timer, set_turn
+from roce_pkt.engine.records import (
+    ACK,
+    ACK_REQUEST,
+    ATOMIC_REQUEST,
+    ATOMIC_RESPONSE,
+    CNP,
+    DATA,
+    FIRST,
+    LAST,
+    NAK,
+    RC,
+    READ_REQUEST,
+    READ_RESPONSE,
+    RNR_NAK,
+    SEND,
+    UC,
+)
+from roce_pkt.fabric.red import CE, NOT_ECT
+
+NO_ANSWER = 255
+
+
+@law
+def receive(w, p, x, t):
+    """A frame has arrived whole at host port p."""
+    f = packet_at(w, x)
+    h = f.half
+    q = half_at(w, h)
+    kind = f.kind
+    if kind <= ATOMIC_RESPONSE:
+        if f.ecn == CE:
+            q.ce += 1
+            if notification.on_marked(np_of(w), watch_at(w, q.np), t):
+                notify(w, p, h, q, t)
+        if kind == READ_RESPONSE or kind == ATOMIC_RESPONSE:
+            take_response(w, h, q, f, t)
+            answer = NO_ANSWER
+        else:
+            answer = execute(w, h, q, f, t)
+    else:
+        answer = NO_ANSWER
+        react(w, h, q, f, t)
+    if kind != DATA or q.np_timed:  # receiving data changes nothing a sender or timer waits for
+        if q.idle == requester.may_send(q):
+            set_turn(w, h, q)
+        set_timer(w, h, q)
+    if answer == NO_ANSWER:
+        give(w, x)
+    else:
+        reply(w, p, x, q, f, answer)
+
+
+@law
+def execute(w, h, r, f, t):
+    """A request arrives at its responder.
+
+    Returns:
+        The kind of packet that answers it, or NO_ANSWER.
+    """
+    if r.service != RC:
+        if r.service != UC or uc.receive(r, f.psn, f.flags & FIRST):
+            r.received_bytes += f.payload
+        return NO_ANSWER
+    verdict = responder.judge(r, f.psn)
+    if verdict == responder.ACCEPT:
+        if f.kind == DATA and r.verb == SEND and f.flags & FIRST:
+            if not responder.take_receive(r, w.repost_ps, t):
+                r.refused = 1
+                return RNR_NAK
+        responder.accept(r, np.int64(f.count), f.flags & LAST)
+        r.received_bytes += f.payload
+    if verdict == responder.REFUSE:
+        if w.cnp_on_nack and notification.on_marked(np_of(w), watch_at(w, r.np), t):
+            notify(w, r.port, h, r, t)
+        return NAK
+    if verdict == responder.IGNORE:
+        return NO_ANSWER
+    if f.kind == READ_REQUEST:
+        responder.read(r, f.psn, np.int64(f.count))
+        return NO_ANSWER
+    if f.kind == ATOMIC_REQUEST:
+        return ATOMIC_RESPONSE
+    return ACK if f.flags & ACK_REQUEST else NO_ANSWER
+
+
+@law
+def reply(w, p, x, r, f, kind):
+    """The request's own packet becomes its answer."""
+    f.kind = kind
+    if kind != ATOMIC_RESPONSE:
+        # spec: IBTA 9.7.5.2.1: an ACK names the last packet accepted, a NAK the one expected
+        f.psn = r.expected - 1 if kind == ACK else r.expected
+    f.size = w.atomic_response_bytes if kind == ATOMIC_RESPONSE else w.ack_bytes
+    f.payload = 0
+    f.count = r.msn
+    f.half = r.peer
+    f.hash = r.hash
+    f.dst = r.dst
+    f.class_ = w.ack_class
+    f.ecn = NOT_ECT
+    f.flags = FIRST | LAST
+    enqueue(w, p, x)
+
+
+@cold
+def notify(w, p, h, r, t):
+    """Send a congestion notification packet to the other half."""
+    x = take(w)
+    f = packet_at(w, x)
+    f.kind = CNP
+    f.psn = 0
+    f.size = w.cnp_bytes
+    f.payload = 0
+    f.count = 0
+    f.half = r.peer
+    f.hash = r.hash
+    f.dst = r.dst
+    f.class_ = w.cnp_class
+    f.ecn = NOT_ECT
+    f.flags = FIRST | LAST
+    r.cnps += 1
+    if w.trace:
+        rows.note(w, rows.NP_CNP, h, p, r.ce, t)
+    enqueue(w, p, x)
+
+
+@cold
+def take_response(w, h, q, f, t):
+    """READ or ATOMIC data comes back to its requester."""
+    if f.psn == q.una:
+        q.received_bytes += f.payload
+        q.repeating = 0
+        done(w, h, q, requester.acknowledged(q, f.psn + 1, t), t)
+    elif f.psn > q.una and not q.repeating:
+        # spec: IBTA 9.7.5.2.8: a gap in responses is an implied NAK: ask again from the first missing
+        q.repeating = 1
+        q.naks += 1
+        requester.go_back(q, q.una)
+
+
+@cold
+def react(w, h, q, f, t):
+    """An acknowledgement, a refusal or a notification reaches the sender."""
+    kind = f.kind
+    trace = w.trace
+    if kind == ACK:
+        done(w, h, q, requester.acknowledged(q, f.psn + 1, t), t)
+    elif kind == CNP:
+        if w.reacts:
+            happened = dcqcn.on_cnp(cc_of(w), rp_at(w, h), t)
+            if trace and happened:
+                note_rate(w, h, q, happened, t)
+    elif f.psn >= q.una:
+        done(w, h, q, requester.acknowledged(q, f.psn, t), t)
+        q.naks += 1
+        if kind == NAK:
+            requester.go_back(q, f.psn)
+        else:
+            requester.not_ready(q, f.psn, w.rnr_wait_ps, t)
+            if q.failed:
+                fail(w, h, q, t)
+        if trace:
+            rows.note(w, rows.RC_NAK if kind == NAK else rows.RC_RNR, h, q.port, f.psn, t)
+
+
+@cold
+def done(w, h, q, messages, t):
+    """Messages are complete."""
+    if messages == 0:
+        return
+    if q.una >= q.limit:
+        q.ended_ps = t
+    if w.trace:
+        rows.note(w, rows.RC_DONE, h, q.port, q.messages, t)
+
+
+@cold
+def fail(w, h, q, t):
+    """A queue pair has used up its retries."""
+    if w.trace:
+        rows.note(w, rows.RC_FAILED, h, q.port, q.una, t)
+
+
+@cold
+def timers(w, h, t):
+    """A timer of half h is due."""
+    q = half_at(w, h)
+    trace = w.trace
+    q.timer_ps = -1
+    if w.reacts:
+        happened = dcqcn.on_timer(cc_of(w), rp_at(w, h), t)
+        if trace and happened & ~dcqcn.ALPHA:
+            note_rate(w, h, q, happened, t)
+    happened = requester.on_timer(q, t)
+    if happened == requester.TIMER_RETRY:
+        q.timeouts += 1
+        q.repeating = 0
+        if trace:
+            rows.note(w, rows.RC_TIMEOUT, h, q.port, q.una, t)
+    elif happened == requester.TIMER_FAILED:
+        fail(w, h, q, t)
+    if q.np_timed and notification.on_timer(np_of(w), watch_at(w, q.np), t):
+        notify(w, q.port, h, q, t)
+    if q.idle == requester.may_send(q):
+        set_turn(w, h, q)
+    set_timer(w, h, q)
+    return q.port

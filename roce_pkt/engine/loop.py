@@ -1,0 +1,117 @@
+"""The event loop: windows of time in which nodes cannot reach each other, node after node.
+
+A frame that starts at t is at its next node no earlier than t + delay + the time of the shortest
+frame. Within a window of that length every node runs on its own, so its small tree and its ports
+stay in the cache, and the result does not depend on the order of nodes.
+"""
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# ruff: noqa: ANN001, ANN201
+
+from __future__ import annotations
+
+import numpy as np
+
+from roce_pkt.cc import dcqcn
+from roce_pkt.cc.law import compile_laws
+from roce_pkt.engine import rows
+from roce_pkt.engine.host import receive, timers
+from roce_pkt.engine.memory import cc_of, cold, law, node_at, packet_at, port_at, rates_at, rp_at, set_queues, top_at, tree_at
+from roce_pkt.engine.pausing import pause_arrives, pause_timers
+from roce_pkt.engine.port import serve
+from roce_pkt.engine.records import FAR_PS, GO, PAUSE, SAMPLES_FULL, SHIFT, SOURCE_MASK
+from roce_pkt.engine.switch import forward
+from roce_pkt.engine.tree import arm, lift
+from roce_pkt.jit import kernel
+
+compile_laws()
+
+
+@law
+def arrive(w, p, t):
+    """The first frame on the wire towards port p has arrived.
+
+    Returns:
+        The port that may now have something to send.
+    """
+    d = port_at(w, p)
+    x = d.arriving
+    f = packet_at(w, x)
+    d.arriving = f.next
+    arm(w, d.base, d.arrival_leaf, packet_at(w, f.next).time_ps if f.next != np.uint32(0) else np.int64(FAR_PS))
+    if d.tap:
+        rows.record(w, p, x, 0, t)
+    if f.kind == PAUSE:
+        pause_arrives(w, p, x, t)
+        return p
+    if d.host:
+        receive(w, p, x, t)
+        return p
+    return forward(w, p, x, t)
+
+
+@law
+def run_node(w, number, end_key):
+    """Run one node's events before `end_key`."""
+    n = node_at(w, number)
+    events = 0
+    while True:
+        key = tree_at(w, np.uint32(n.base + np.uint32(1)))
+        if key >= end_key or w.stop != GO:
+            break
+        events += 1
+        t = key >> np.int64(SHIFT)
+        source = np.uint32(np.uint32(key & SOURCE_MASK) - n.leaves)
+        if source < n.ports:
+            p = arrive(w, np.uint32(n.first_port + source), t)
+        elif source < np.uint32(2) * n.ports:
+            p = np.uint32(n.first_port + source - n.ports)
+        elif source < np.uint32(3) * n.ports:
+            p = np.uint32(n.first_port + source - np.uint32(2) * n.ports)
+            pause_timers(w, p, t)
+        else:
+            p = timers(w, np.uint32(n.first_half + source - np.uint32(3) * n.ports), t)
+        serve(w, p, t)
+    w.events += events
+
+
+@cold
+def sample(w):
+    """Write queues and rates as they are now into the next row of samples."""
+    t = w.next_sample_ps
+    for i in range(w.ports):
+        set_queues(w, np.uint32(w.samples * w.ports + i), port_at(w, i).queued_bytes)
+    for i in range(w.halves):
+        s = rp_at(w, i)
+        if w.reacts:
+            dcqcn.settle_alpha(cc_of(w), s, t)
+        row = rates_at(w, np.uint32(w.samples * w.halves + i))
+        row.rate_bps = s.rate_bps
+        row.target_bps = s.target_bps
+        row.alpha = s.alpha
+    w.samples = np.uint32(w.samples + np.uint32(1))
+    w.next_sample_ps += w.sample_every_ps
+    if w.samples >= w.sample_limit:
+        w.stop = SAMPLES_FULL
+
+
+@kernel
+def run(w, until_ps):
+    """Run until `until_ps`, or until something asks to stop (`w.stop` says what)."""
+    while w.stop == GO:
+        earliest = min(top_at(w, 1) >> np.int64(SHIFT), until_ps)
+        while w.next_sample_ps <= earliest and w.stop == GO:
+            sample(w)
+        if earliest >= until_ps or w.stop != GO:
+            break
+        w.now_ps = earliest
+        end = min(min(earliest + w.lookahead_ps, until_ps), w.next_sample_ps)
+        end_key = end << np.int64(SHIFT)
+        while True:
+            key = top_at(w, 1)
+            if key >= end_key or w.stop != GO:
+                break
+            number = np.uint32(key & SOURCE_MASK)
+            run_node(w, number, end_key)
+            lift(w, number)
+    if w.stop == GO:
+        w.now_ps = until_ps

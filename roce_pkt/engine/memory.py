@@ -1,0 +1,128 @@
+"""How compiled code reaches the engine's arrays: by address, kept in one record `w`.
+
+An address has no owner, so nothing is reference-counted, and `w` is one pointer, so a function may
+take the whole world and still be a plain call. The arrays live as long as `world.Built` does.
+`port_at(w, 3)` is the record itself, to read and to write. They are code generators and not
+functions, because every function costs a fifth of a second of compilation.
+"""
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# ruff: noqa: ANN001, ANN201, ANN202, ARG001
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import from_dtype, types
+from numba.core.errors import TypingError
+from numba.extending import intrinsic, register_jitable
+
+from roce_pkt.cc import dcqcn
+from roce_pkt.endpoint import notification
+from roce_pkt.engine import records
+
+WORD = ir.IntType(64)
+
+
+def law(function: Any) -> Any:
+    """Inlined where it is called: on the path of every packet."""
+    return register_jitable(forceinline=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+
+
+def cold(function: Any) -> Any:
+    """Called, not inlined: pauses, losses, timers, rows. Keeps the compiled loop small."""
+    return register_jitable(error_model="numpy", no_cfunc_wrapper=True)(function)
+
+
+def _address(builder: Any, w: Any, array: str, index: Any, size: int) -> Any:
+    """Address of an element: `w`'s word for the array, plus index times size."""
+    offset = records.WORLD.fields[f"{array}_array"][1]  # type: ignore[index]
+    octets = builder.bitcast(w, ir.IntType(8).as_pointer())
+    place = builder.bitcast(builder.gep(octets, [ir.Constant(ir.IntType(64), offset)]), WORD.as_pointer())
+    wide = builder.zext(index, WORD) if index.type.width < WORD.width else index
+    return builder.add(builder.load(place), builder.mul(wide, ir.Constant(WORD, size)))
+
+
+def _needs_integer(index: Any) -> None:
+    if not isinstance(index, types.Integer):
+        raise TypingError(f"an array is reached by a whole number, not {index}")
+
+
+def _records(array: str, dtype: np.dtype[Any]) -> Any:
+    """`at(w, index)`: the record at an index of an array of records."""
+    record = from_dtype(dtype)
+
+    @intrinsic
+    def at(typingctx, w, index):
+        _needs_integer(index)
+
+        def codegen(context, builder, signature, args):
+            place = _address(builder, args[0], array, args[1], dtype.itemsize)
+            return builder.inttoptr(place, context.get_value_type(record))
+
+        return record(w, index), codegen
+
+    return at
+
+
+def _integers(array: str, kind: Any, bits: int) -> tuple[Any, Any]:
+    """`get(w, index)` and `put(w, index, value)` of an array of integers."""
+    word = ir.IntType(bits)
+
+    @intrinsic
+    def get(typingctx, w, index):
+        _needs_integer(index)
+
+        def codegen(context, builder, signature, args):
+            place = _address(builder, args[0], array, args[1], bits // 8)
+            return builder.load(builder.inttoptr(place, word.as_pointer()))
+
+        return kind(w, index), codegen
+
+    @intrinsic
+    def put(typingctx, w, index, value):
+        _needs_integer(index)
+
+        def codegen(context, builder, signature, args):
+            place = _address(builder, args[0], array, args[1], bits // 8)
+            builder.store(args[2], builder.inttoptr(place, word.as_pointer()))
+            return context.get_dummy_value()
+
+        return types.void(w, index, kind), codegen
+
+    return get, put
+
+
+node_at = _records("node", records.NODE)
+port_at = _records("port", records.PORT)
+line_at = _records("line", records.LINE)
+group_at = _records("group", records.GROUP)
+half_at = _records("half", records.HALF)
+rp_at = _records("rp", dcqcn.STATE)
+watch_at = _records("watch", notification.STATE)
+packet_at = _records("packet", records.PACKET)
+route_at = _records("route", records.ROUTE)
+row_at = _records("row", records.EVENT_ROW)
+frame_at = _records("frame", records.FRAME_ROW)
+rates_at = _records("rates", records.RATE_SAMPLE)
+_cc_at = _records("cc", dcqcn.PARAMETERS.dtype)
+_np_at = _records("np", notification.PARAMETERS.dtype)
+tree_at, set_tree = _integers("tree", types.int64, 64)
+turns_at, set_turns = _integers("turns", types.int64, 64)
+top_at, set_top = _integers("top", types.int64, 64)
+queues_at, set_queues = _integers("queues", types.int64, 64)
+path_at, _ = _integers("path", types.uint32, 32)
+histogram_at, set_histogram = _integers("histogram", types.uint32, 32)
+
+
+@law
+def cc_of(w):
+    """Parameters of the reaction point."""
+    return _cc_at(w, np.uint32(0))
+
+
+@law
+def np_of(w):
+    """Parameters of the notification point."""
+    return _np_at(w, np.uint32(0))

@@ -1,0 +1,123 @@
+"""A host's queue pairs: whose turn it is, the packet they send, their timers."""
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# ruff: noqa: ANN001, ANN201
+
+from __future__ import annotations
+
+import numpy as np
+
+from roce_pkt.cc import dcqcn
+from roce_pkt.cc.law import NEVER_PS
+from roce_pkt.endpoint import notification
+from roce_pkt.endpoint.pacing import next_start_ps
+from roce_pkt.endpoint.rc_requester import may_send, next_timer_ps, sent
+from roce_pkt.engine import rows
+from roce_pkt.engine.memory import cc_of, cold, half_at, law, line_at, node_at, np_of, packet_at, port_at, rp_at, turns_at, watch_at
+from roce_pkt.engine.pool import take
+from roce_pkt.engine.records import (
+    ACK_REQUEST,
+    AGAIN,
+    FAR_PS,
+    FIRST,
+    LAST,
+    RC,
+    READ_REQUEST,
+    SHIFT,
+    SOURCE_MASK,
+)
+from roce_pkt.engine.tree import arm, set_turn_key
+from roce_pkt.fabric.red import ECT0
+
+FCS_BYTES = 4
+
+
+@law
+def set_turn(w, h, q):
+    """Tell the class's tree when this half may send."""
+    ready = may_send(q)
+    k = line_at(w, q.cell)
+    local = np.uint32(h - node_at(w, port_at(w, q.port).node).first_half)
+    q.idle = not ready
+    set_turn_key(w, k.tree, q.tree_leaf, min(q.avail_ps, FAR_PS) if ready else FAR_PS, local)
+
+
+@law
+def set_timer(w, h, q):
+    """Arm the half's leaf for the earliest of its timers."""
+    at = min(next_timer_ps(q), dcqcn.next_timer_ps(cc_of(w), rp_at(w, h)))
+    if q.np_timed:
+        at = min(at, notification.next_timer_ps(np_of(w), watch_at(w, q.np)))
+    if at != q.timer_ps:
+        q.timer_ps = at
+        arm(w, port_at(w, q.port).base, q.timer_leaf, at)
+
+
+@law
+def compose(w, d, k, t):
+    """The next packet of the queue pair whose turn it is in a class."""
+    local = turns_at(w, np.uint32(k.tree + np.uint32(1))) & SOURCE_MASK
+    h = np.uint32(node_at(w, d.node).first_half + np.uint32(local))
+    q = half_at(w, h)
+    x = take(w)
+    f = packet_at(w, x)
+    flags = 0
+    count = np.int64(1)
+    payload = np.int64(0)
+    size = np.int64(q.head_bytes)
+    f.psn = q.snd
+    if q.sends == READ_REQUEST:
+        count = q.message_packets - q.offset
+        flags = FIRST | LAST
+    else:
+        payload = np.int64(w.mtu_bytes)
+        if q.offset == 0:
+            flags |= FIRST
+            size += q.first_bytes
+        q.since_ack += 1
+        if q.offset + 1 == q.message_packets:
+            flags |= LAST
+            payload = np.int64(q.last_payload)
+            size += q.last_bytes
+        if flags & LAST or q.since_ack >= w.ack_every:
+            flags |= ACK_REQUEST
+            q.since_ack = 0
+        size += (payload + 3) & ~3
+    armed = q.retry_at_ps
+    if sent(q, count, t):
+        flags |= AGAIN
+        q.again += 1
+        if w.trace:
+            rows.note(w, rows.RC_RETRANSMIT, h, q.port, f.psn, t)
+    f.size = max(size, w.min_bytes)
+    f.payload = payload
+    f.half = q.peer
+    f.hash = q.hash
+    f.dst = q.dst
+    f.kind = q.sends
+    f.class_ = q.class_
+    f.ecn = ECT0
+    f.flags = flags
+    f.count = count
+    q.sent += 1
+    w.data_sent += 1
+    happened = 0
+    if w.reacts:
+        happened = dcqcn.on_bytes(cc_of(w), rp_at(w, h), np.int64(f.size) - FCS_BYTES, t)
+        if happened and w.trace:
+            note_rate(w, h, q, happened, t)
+    q.avail_ps = next_start_ps(q, rp_at(w, h).rate_bps, np.int64(f.size) + w.gap_bytes, w.quantum_ps, t)
+    set_turn(w, h, q)
+    if happened or armed != q.retry_at_ps:
+        set_timer(w, h, q)
+    return x
+
+
+@cold
+def note_rate(w, h, q, happened, t):
+    """Write what the reaction point did, cut before increase before alpha."""
+    if happened & dcqcn.CUT:
+        rows.note(w, rows.RP_CUT, h, q.port, dcqcn.stage(rp_at(w, h)), t)
+    if happened & dcqcn.INCREASE:
+        rows.note(w, rows.RP_INCREASE, h, q.port, dcqcn.stage(rp_at(w, h)), t)
+    if happened == dcqcn.ALPHA:
+        rows.note(w, rows.RP_ALPHA, h, q.port, dcqcn.stage(rp_at(w, h)), t)

@@ -1,0 +1,174 @@
+"""Queue pairs of a scenario, laid out as halves: those of one host side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roce_pkt.cc.law import NEVER_PS
+from roce_pkt.endpoint import notification
+from roce_pkt.endpoint.rc_requester import timeout_ps
+from roce_pkt.engine import records
+from roce_pkt.engine.frame_sizes import FrameSizes
+from roce_pkt.engine.records import FAR_PS, SERVICES, VERBS
+from roce_pkt.fabric import dice, ecmp
+from roce_pkt.fabric.topology import Topology
+from roce_pkt.psn import HALF as PSN_HALF
+from roce_pkt.scenario.flows import Flow, flows_of
+from roce_pkt.scenario.schema import ENDLESS, NONE, Scenario
+from roce_pkt.wire.entropy import sport_from_qpns
+
+FIRST_QPN = 0x11
+ENDLESS_PACKETS = 1 << 60
+
+
+def class_of(scenario: Scenario, dscp: int) -> int:
+    """The class a frame with this code point travels in."""
+    qos = scenario.switch.qos
+    priority = qos.dscp_to_priority.get(dscp, 0)
+    if qos.trust == "pcp" and not scenario.host.vlan:
+        priority = 0  # an untagged frame has no PCP to trust
+    return qos.priority_to_class.get(priority, priority)
+
+
+@dataclass(slots=True)
+class QueuePairs:
+    """Both halves of every queue pair.
+
+    Args:
+        flows: One a queue pair, in the scenario's order.
+        requester: Half that requests, (flows,).
+        responder: Half that responds, (flows,).
+        host_of_half: (halves,), rising.
+        qpn: Queue pair number of each half, (halves,).
+        start_psn: Of the stream each half sends, (halves,).
+        sport: UDP source port each half sends from, (halves,).
+        half: The engine's records.
+        np_scope: What a notification point is for.
+    """
+
+    flows: list[Flow]
+    requester: NDArray[np.int64]
+    responder: NDArray[np.int64]
+    host_of_half: NDArray[np.int64]
+    qpn: NDArray[np.int64]
+    start_psn: NDArray[np.int64]
+    sport: NDArray[np.int64]
+    half: NDArray[Any]
+
+    def first_send_ps(self) -> NDArray[np.int64]:
+        """When the first queue pair of each host may send, (hosts,)."""
+        hosts = int(self.host_of_half.max()) + 1
+        first = np.full(max(hosts, 1), FAR_PS, np.int64)
+        ready = self.half["idle"] == 0
+        np.minimum.at(first, self.host_of_half[ready], self.half["avail_ps"][ready])
+        return first
+
+    def watches(self, parameters: NDArray[Any]) -> NDArray[Any]:
+        """Notification points, one for each key of the scope; sets each half's `np`."""
+        scope, mode = int(parameters[0]["scope"]), int(parameters[0]["mode"])
+        here, there = self.host_of_half, self.half["dst"].astype(np.int64)
+        keys = {
+            notification.QP: np.arange(len(here)),
+            notification.IP_PAIR: here << 16 | there,
+            notification.DST_IP: here << 16 | there,  # a host has one address: the peer is the key
+            notification.PORT: here,
+        }[scope]
+        found, numbers = np.unique(keys, return_inverse=True)
+        self.half["np"] = numbers
+        self.half["np_timed"] = mode != notification.GATE
+        watch = np.zeros(len(found), notification.STATE)
+        watch["due_ps"] = NEVER_PS
+        return watch
+
+
+def lay_out(scenario: Scenario, net: Topology, sizes: FrameSizes) -> QueuePairs:
+    """Make the halves of every flow."""
+    flows = flows_of(scenario)
+    src = np.array([f.src for f in flows], np.int64)
+    dst = np.array([f.dst for f in flows], np.int64)
+    hosts = np.concatenate((src, dst))
+    order = np.argsort(hosts, kind="stable")
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    count = len(flows)
+    requester, responder = place[:count], place[count:]
+    host_of_half = hosts[order]
+    firsts = np.concatenate(([0], np.cumsum(np.bincount(host_of_half, minlength=net.hosts))))
+    qpn = FIRST_QPN + np.arange(2 * count) - firsts[host_of_half]
+    half = np.zeros(2 * count, records.HALF)
+    half["peer"][requester], half["peer"][responder] = responder, requester
+    half["dst"][requester], half["dst"][responder] = dst, src
+    sport = np.array([sport_from_qpns(int(a), int(b)) for a, b in zip(qpn, qpn[half["peer"]], strict=True)])
+    half["hash"] = ecmp.flow_hashes(host_of_half, half["dst"].astype(np.int64), sport, scenario.seed)
+    start_psn = np.array([dice.stream_of(scenario.seed, 2 << 20 | int(r))[0] & 0xFFFFFF for r in requester])
+    psns = np.empty(2 * count, np.int64)
+    psns[requester] = psns[responder] = start_psn  # responses carry the request's numbers
+    _common(scenario, half, sizes)
+    for traffic in scenario.traffic:
+        mine = np.array([f.traffic is traffic for f in flows])
+        starts = np.array([f.start_ps for f in flows])[mine]
+        _work(scenario, half, requester[mine], responder[mine], traffic, starts, sizes)
+    return QueuePairs(flows, requester, responder, host_of_half, qpn, psns, sport, half)
+
+
+def _common(scenario: Scenario, half: NDArray[Any], sizes: FrameSizes) -> None:
+    transport = scenario.host.transport
+    for name in ("retry_at_ps", "hold_until_ps", "timer_ps"):
+        half[name] = NEVER_PS
+    half["timeout_ps"] = timeout_ps(transport.timeout)
+    half["retry_cnt"] = half["retries_left"] = transport.retry_cnt
+    half["rnr_retry"] = half["rnr_left"] = transport.rnr_retry
+    half["head_bytes"] = sizes.base
+    half["class_"] = class_of(scenario, scenario.host.dscp)
+    half["idle"] = 1
+    half["ended_ps"] = -1
+    posted = transport.receive_queue
+    half["receives"] = half["receives_posted"] = posted if posted else -1
+    half["receives_due_ps"] = NEVER_PS
+    half["message_packets"] = 1
+    half["window"] = PSN_HALF
+    half["limit_bps"] = np.inf
+
+
+def _work(
+    scenario: Scenario,
+    half: NDArray[Any],
+    requester: NDArray[np.int64],
+    responder: NDArray[np.int64],
+    traffic: Any,
+    starts: NDArray[np.int64],
+    sizes: FrameSizes,
+) -> None:
+    """What the halves of one traffic table do."""
+    mtu = scenario.host.mtu_bytes
+    packets = -(-traffic.message_bytes // mtu)
+    both = np.concatenate((requester, responder))
+    verb = VERBS.index(traffic.verb)
+    half["verb"][both] = verb
+    half["service"][both] = SERVICES.index(traffic.transport)
+    half["message_packets"][both] = half["message_end"][both] = packets
+    half["last_payload"][both] = traffic.message_bytes - (packets - 1) * mtu
+    first, last = sizes.extra(traffic.verb, traffic.transport)
+    half["first_bytes"][both], half["last_bytes"][both] = first, last
+    half["limit"][requester] = ENDLESS_PACKETS if traffic.count == ENDLESS else traffic.count * packets
+    half["avail_ps"][requester] = starts
+    half["idle"][requester] = 0
+    half["sends"][both] = records.DATA
+    window = scenario.host.transport.window_bytes
+    if window != NONE:
+        half["window"][requester] = max(window // mtu, 1)
+    if traffic.verb in ("read", "atomic"):
+        half["window"][requester] = scenario.host.transport.max_rd_atomic * packets
+        half["sends"][requester] = records.READ_REQUEST if traffic.verb == "read" else records.ATOMIC_REQUEST
+        half["sends"][responder] = records.READ_RESPONSE
+    if traffic.transport != "rc":
+        half["window"][requester] = ENDLESS_PACKETS
+        half["timeout_ps"][requester] = NEVER_PS
+    if traffic.verb == "atomic":
+        half["first_bytes"][both] = half["last_bytes"][both] = 0
+    if traffic.rate_bps != NONE:
+        half["limit_bps"][both] = traffic.rate_bps

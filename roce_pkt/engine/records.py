@@ -1,0 +1,384 @@
+"""Everything the engine remembers, as arrays of records; and their names inside compiled code.
+
+Numbers of nodes, ports, halves and packets are 32-bit; 0 is "none" for packets. A `cell` is
+port * 8 + class. A half is one end of a queue pair: it requests, responds, or both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+SHIFT = 16
+"""An event's key is time << SHIFT | source, so that the smallest key is the earliest event."""
+SOURCE_MASK = (1 << SHIFT) - 1
+FAR_PS = 1 << 46
+"""No event is later: 70 s of simulated time in 63 bits beside the source."""
+IDLE_KEY = FAR_PS << SHIFT
+CLASSES = 8
+
+DATA, READ_REQUEST, READ_RESPONSE, ATOMIC_REQUEST, ATOMIC_RESPONSE = 0, 1, 2, 3, 4
+ACK, NAK, RNR_NAK, CNP, PAUSE = 5, 6, 7, 8, 9
+KINDS = (
+    "data", "read_request", "read_response", "atomic_request", "atomic_response",
+    "ack", "nak", "rnr_nak", "cnp", "pause",
+)  # fmt: skip
+
+FIRST, LAST, ACK_REQUEST, AGAIN = 1, 2, 4, 8
+"""Flags of a packet: place in its message, AckReq, sent before."""
+
+VERBS = ("send", "write", "read", "atomic")
+SEND, WRITE, READ, ATOMIC = range(4)
+SERVICES = ("rc", "uc", "ud")
+RC, UC, UD = range(3)
+
+WORLD = np.dtype(
+    [
+        # how far the run is
+        ("now_ps", "i8"),
+        ("free", "u4"),  # head of the list of free packets
+        ("fresh", "u4"),  # first packet never used
+        ("stop", "u4"),  # a reason to return to Python, below
+        ("lookahead_ps", "i8"),
+        ("next_sample_ps", "i8"),
+        ("sample_every_ps", "i8"),
+        ("samples", "u4"),
+        ("rows", "u4"),  # event rows written
+        ("frames", "u4"),  # frame rows written
+        ("trace", "u4"),  # 1: write event rows
+        ("events", "i8"),
+        ("data_sent", "i8"),
+        ("frames_sent", "i8"),
+        ("ended_ps", "i8"),
+        # where the arrays are, and how long
+        ("node_array", "u8"),
+        ("port_array", "u8"),
+        ("line_array", "u8"),
+        ("group_array", "u8"),
+        ("half_array", "u8"),
+        ("rp_array", "u8"),
+        ("watch_array", "u8"),
+        ("packet_array", "u8"),
+        ("tree_array", "u8"),
+        ("turns_array", "u8"),
+        ("top_array", "u8"),
+        ("route_array", "u8"),
+        ("path_array", "u8"),
+        ("histogram_array", "u8"),
+        ("row_array", "u8"),
+        ("frame_array", "u8"),
+        ("queues_array", "u8"),
+        ("rates_array", "u8"),
+        ("cc_array", "u8"),
+        ("np_array", "u8"),
+        ("nodes", "u4"),
+        ("ports", "u4"),
+        ("halves", "u4"),
+        ("packets", "u4"),
+        ("routes", "u4"),
+        ("paths", "u4"),
+        ("row_limit", "u4"),
+        ("frame_limit", "u4"),
+        ("sample_limit", "u4"),
+        # what the scenario sets for all
+        ("kmin_bytes", "i8"),
+        ("kmax_bytes", "i8"),
+        ("pmax", "f8"),
+        ("ecn", "u1"),
+        ("mark_at_dequeue", "u1"),
+        ("pause_mode", "u1"),
+        ("reacts", "u1"),  # 0: fixed rate
+        ("ack_class", "u1"),
+        ("cnp_class", "u1"),
+        ("cnp_on_nack", "u1"),
+        ("ack_every", "u4"),
+        ("mtu_bytes", "u4"),
+        ("min_bytes", "u4"),  # a shorter frame is padded to this
+        ("gap_bytes", "u4"),  # preamble and gap behind each frame
+        ("ack_bytes", "u4"),
+        ("cnp_bytes", "u4"),
+        ("read_request_bytes", "u4"),
+        ("atomic_request_bytes", "u4"),
+        ("atomic_response_bytes", "u4"),
+        ("pause_bytes", "u4"),
+        ("quanta", "u4"),
+        ("resume_bytes", "i8"),
+        ("response_ps", "i8"),
+        ("quantum_ps", "i8"),
+        ("rnr_wait_ps", "i8"),
+        ("rnr_code", "u4"),
+        ("repost_ps", "i8"),
+        ("read_resources", "i8"),
+    ],
+    align=True,
+)
+"""The one record `w` that every function of the engine takes."""
+
+GO, POOL_EMPTY, ROWS_FULL, FRAMES_FULL, SAMPLES_FULL = range(5)
+
+NO_PAUSE, PFC, PAUSE_8023 = 0, 1, 2
+
+NODE = np.dtype(
+    [
+        ("shared_used_bytes", "i8"),
+        ("shared_total_bytes", "i8"),
+        ("base", "u4"),  # of its tree
+        ("leaves", "u4"),
+        ("ports", "u4"),
+        ("first_port", "u4"),
+        ("first_half", "u4"),
+        ("route", "u4"),  # of its routing table, one entry a host
+        ("salt", "u4"),  # of its ECMP hash
+        ("host", "u1"),
+    ],
+    align=True,
+)
+
+PORT = np.dtype(
+    [
+        ("free_ps", "i8"),  # when the frame being sent ends
+        ("known_ps", "i8"),
+        ("known_size", "i8"),
+        ("ps_per_byte", "i8"),
+        ("delay_ps", "i8"),
+        ("limit_ps_per_byte", "i8"),  # of a rate-limited host
+        ("node", "u4"),
+        ("peer", "u4"),
+        ("base", "u4"),
+        ("arrival_leaf", "u4"),
+        ("send_leaf", "u4"),
+        ("pause_leaf", "u4"),
+        ("arriving", "u4"),  # head and tail of what is on the wire towards this port
+        ("arriving_last", "u4"),
+        ("control", "u4"),  # pause frames to send, before anything else
+        ("control_last", "u4"),
+        ("obeying", "u4"),  # pause frames received that take effect later
+        ("obeying_last", "u4"),
+        ("backlog", "u1"),  # classes with frames queued
+        ("paused", "u1"),
+        ("paced", "u1"),  # host: classes that queue pairs send in
+        ("weighted", "u1"),  # classes under deficit round robin
+        ("turn", "u1"),
+        ("turn_open", "u1"),
+        ("host", "u1"),
+        ("cut_through", "u1"),  # towards a switch that forwards at the header
+        ("xoff", "u1"),  # classes this port has stopped at its peer
+        ("tap", "u1"),
+        ("dice", "i8"),
+        ("dice_step", "i8"),
+        ("pause_due_ps", "i8"),
+        ("quantum_ps", "i8"),
+        ("refresh_ps", "i8"),
+        # statistics
+        ("queued_bytes", "i8"),
+        ("queued_since_ps", "i8"),
+        ("queue_max_bytes", "i8"),
+        ("queue_byte_ps", "f8"),
+        ("marked", "i8"),
+        ("xoffs", "i8"),
+        ("xons", "i8"),
+        ("drops", "i8"),
+    ],
+    align=True,
+)
+
+LINE = np.dtype(
+    [
+        ("first", "u4"),
+        ("last", "u4"),
+        ("queued_bytes", "i8"),
+        ("deficit_bytes", "i8"),
+        ("quantum_bytes", "i8"),
+        ("paused_until_ps", "i8"),
+        ("paused_since_ps", "i8"),
+        ("paused_ps", "i8"),
+        ("tree", "u4"),  # host: queue pairs of this class by the time they may send
+        ("tree_leaves", "u4"),
+    ],
+    align=True,
+)
+
+GROUP = np.dtype(
+    [
+        ("used_bytes", "i8"),
+        ("reserve_bytes", "i8"),
+        ("headroom_bytes", "i8"),
+        ("headroom_used_bytes", "i8"),
+        ("alpha", "f8"),
+        ("refresh_due_ps", "i8"),
+        ("lossless", "u1"),
+    ],
+    align=True,
+)
+
+HALF = np.dtype(
+    [
+        ("snd", "i8"),
+        ("una", "i8"),
+        ("limit", "i8"),
+        ("window", "i8"),
+        ("high", "i8"),
+        ("offset", "i8"),
+        ("message_packets", "i8"),
+        ("avail_ps", "i8"),
+        ("limit_bps", "f8"),
+        ("retry_at_ps", "i8"),
+        ("hold_until_ps", "i8"),
+        ("progress_ps", "i8"),
+        ("timeout_ps", "i8"),
+        ("timer_ps", "i8"),  # what its leaf is armed for
+        ("message_end", "i8"),
+        ("messages", "i8"),
+        ("port", "u4"),
+        ("cell", "u4"),
+        ("peer", "u4"),
+        ("hash", "u4"),
+        ("tree_leaf", "u4"),
+        ("timer_leaf", "u4"),
+        ("dst", "u2"),
+        ("head_bytes", "u2"),  # octets around the payload of any packet of this half
+        ("first_bytes", "u2"),  # more on the first packet of a message
+        ("last_bytes", "u2"),  # more on the last
+        ("last_payload", "u2"),
+        ("since_ack", "u2"),
+        ("verb", "u1"),
+        ("service", "u1"),
+        ("sends", "u1"),  # kind of packet this half sends when paced
+        ("class_", "u1"),
+        ("failed", "u1"),
+        ("retry_cnt", "u1"),
+        ("retries_left", "u1"),
+        ("rnr_retry", "u1"),
+        ("rnr_left", "u1"),
+        ("repeating", "u1"),  # READ requester: asked again, later responses are ignored
+        ("refused", "u1"),
+        ("idle", "u1"),  # its leaf among the class's queue pairs says "nothing to send"
+        # responder
+        ("expected", "i8"),
+        ("msn", "u4"),
+        ("np", "u4"),
+        ("np_timed", "u1"),
+        ("receives", "i8"),
+        ("receives_posted", "i8"),
+        ("receives_due_ps", "i8"),
+        # statistics
+        ("received_bytes", "i8"),
+        ("ended_ps", "i8"),
+        ("ce", "u4"),
+        ("cnps", "u4"),
+        ("again", "u4"),
+        ("naks", "u4"),
+        ("timeouts", "u4"),
+        ("sent", "i8"),
+    ],
+    align=True,
+)
+
+PACKET = np.dtype(
+    [
+        ("time_ps", "i8"),  # when it reaches the next place
+        ("psn", "i8"),  # position in its queue pair's stream; never wraps
+        ("next", "u4"),
+        ("half", "u4"),  # that will receive it
+        ("hash", "u4"),
+        ("group", "u4"),  # cell of the port it came in by
+        ("count", "u4"),  # READ request: packets asked for; pause: quanta; answers: MSN
+        ("dst", "u2"),
+        ("size", "u2"),
+        ("payload", "u2"),
+        ("kind", "u1"),
+        ("class_", "u1"),
+        ("ecn", "u1"),
+        ("flags", "u1"),
+    ],
+    align=True,
+)
+
+ROUTE = np.dtype([("first", "u4"), ("count", "u4")], align=True)
+
+EVENT_ROW = np.dtype(
+    [
+        ("time_ps", "i8"),
+        ("kind", "u4"),
+        ("half", "u4"),
+        ("port", "u4"),
+        ("number", "i8"),
+        ("rate_bps", "f8"),
+        ("target_bps", "f8"),
+        ("alpha", "f8"),
+    ],
+    align=True,
+)
+FRAME_ROW = np.dtype(
+    [
+        ("at_ps", "i8"),
+        ("psn", "i8"),
+        ("port", "u4"),
+        ("half", "u4"),
+        ("count", "u4"),
+        ("size", "u2"),
+        ("payload", "u2"),
+        ("sent", "u1"),  # 1: left by this port, 0: came in
+        ("kind", "u1"),
+        ("class_", "u1"),
+        ("ecn", "u1"),
+        ("flags", "u1"),
+    ],
+    align=True,
+)
+
+RATE_SAMPLE = np.dtype([("rate_bps", "f8"), ("target_bps", "f8"), ("alpha", "f8")], align=True)
+SHORTEST_WIRE_BYTES = 60
+"""No frame is shorter on the wire: part of the look-ahead."""
+
+BINS = 1024
+"""Bins of a port's queue histogram."""
+
+MARGIN_ROWS = 256
+"""A buffer counts as full this many rows early: more than one event ever writes."""
+
+
+@dataclass(slots=True)
+class Arrays:
+    """The arrays themselves; they must live as long as `w` is used."""
+
+    node: NDArray[Any]
+    port: NDArray[Any]
+    line: NDArray[Any]
+    group: NDArray[Any]
+    half: NDArray[Any]
+    rp: NDArray[Any]
+    watch: NDArray[Any]
+    packet: NDArray[Any]
+    tree: NDArray[np.int64]
+    turns: NDArray[np.int64]
+    top: NDArray[np.int64]
+    route: NDArray[Any]
+    path: NDArray[np.uint32]
+    histogram: NDArray[np.uint32]
+    row: NDArray[Any]
+    frame: NDArray[Any]
+    queues: NDArray[np.int64]
+    rates: NDArray[Any]
+    cc: NDArray[Any]
+    np: NDArray[Any]
+
+    def connect(self, w: Any) -> None:
+        """Write every array's address and length into `w`."""
+        for field in fields(self):
+            w[f"{field.name}_array"] = getattr(self, field.name).ctypes.data
+        for name, array in (
+            ("nodes", self.node),
+            ("ports", self.port),
+            ("halves", self.half),
+            ("packets", self.packet),
+            ("routes", self.route),
+            ("paths", self.path),
+            ("row_limit", self.row),
+            ("frame_limit", self.frame),
+            ("sample_limit", self.queues),
+        ):
+            w[name] = len(array)

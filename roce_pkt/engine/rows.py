@@ -1,0 +1,100 @@
+"""What a run leaves behind beside its counters: event rows, frame rows, samples, queue histograms."""
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# ruff: noqa: ANN001, ANN201
+
+from __future__ import annotations
+
+import numpy as np
+
+from roce_pkt.engine.memory import cold, frame_at, histogram_at, law, packet_at, row_at, rp_at, set_histogram
+from roce_pkt.engine.records import BINS, FRAMES_FULL, MARGIN_ROWS, ROWS_FULL
+
+EVENTS = (
+    "rp.cut", "rp.increase", "rp.alpha", "np.cnp", "cp.mark", "pfc.xoff", "pfc.xon", "pfc.expire",
+    "rc.nak", "rc.rnr", "rc.retransmit", "rc.timeout", "rc.failed", "rc.done", "drop", "pfc.paused",
+    "pfc.resumed",
+)  # fmt: skip
+"""Stable names of event kinds, by number."""
+(
+    RP_CUT, RP_INCREASE, RP_ALPHA, NP_CNP, CP_MARK, PFC_XOFF, PFC_XON, PFC_EXPIRE, RC_NAK, RC_RNR,
+    RC_RETRANSMIT, RC_TIMEOUT, RC_FAILED, RC_DONE, DROP, PFC_PAUSED, PFC_RESUMED,
+) = range(len(EVENTS))  # fmt: skip
+
+NO_HALF = 0xFFFFFFFF
+GRID_SHIFT = 20
+"""Queue lengths are sampled for percentiles every 2^20 ps, by arithmetic, when a queue changes."""
+FINE = 32
+
+
+@cold
+def note(w, kind, half, port, number, t):
+    """Write an event row, with the reaction point's state when a half is named."""
+    row = row_at(w, w.rows)
+    row.time_ps = t
+    row.kind = kind
+    row.half = half
+    row.port = port
+    row.number = number
+    if half != np.uint32(NO_HALF):
+        s = rp_at(w, half)
+        row.rate_bps = s.rate_bps
+        row.target_bps = s.target_bps
+        row.alpha = s.alpha
+    w.rows = np.uint32(w.rows + np.uint32(1))
+    if w.rows + MARGIN_ROWS > w.row_limit:
+        w.stop = ROWS_FULL
+
+
+@cold
+def record(w, p, x, sent, t):
+    """Write a frame row: a packet passes a tapped port."""
+    f = packet_at(w, x)
+    row = frame_at(w, w.frames)
+    row.at_ps = t
+    row.psn = f.psn
+    row.port = p
+    row.half = f.half
+    row.count = f.count
+    row.size = f.size
+    row.payload = f.payload
+    row.sent = sent
+    row.kind = f.kind
+    row.class_ = f.class_
+    row.ecn = f.ecn
+    row.flags = f.flags
+    w.frames = np.uint32(w.frames + np.uint32(1))
+    if w.frames + MARGIN_ROWS > w.frame_limit:
+        w.stop = FRAMES_FULL
+
+
+@law
+def bin_of(queue_bytes):
+    """Histogram bin of a queue length: exact below 32 octets, then 32 bins an octave (3 %)."""
+    octave = 0
+    while queue_bytes >= 2 * FINE:
+        queue_bytes >>= 1
+        octave += 1
+    return octave * FINE + queue_bytes
+
+
+@law
+def floor_of(number):
+    """Smallest queue length of a bin."""
+    octave = max(number // FINE - 1, 0)
+    return (number - octave * FINE) << octave
+
+
+@law
+def queue_changes(w, p, o, size, t):
+    """A port's queue grows (or, negative, shrinks) by `size` octets; its past is accounted."""
+    since = o.queued_since_ps
+    queued = o.queued_bytes
+    o.queue_byte_ps += queued * (t - since)
+    ticks = (t >> GRID_SHIFT) - (since >> GRID_SHIFT)
+    if ticks > 0:
+        place = np.uint32(p * np.uint32(BINS) + np.uint32(bin_of(queued)))
+        set_histogram(w, place, np.uint32(histogram_at(w, place) + np.uint32(ticks)))
+    o.queued_since_ps = t
+    queued += size
+    o.queued_bytes = queued
+    o.queue_max_bytes = max(o.queue_max_bytes, queued)

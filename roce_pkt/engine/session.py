@@ -1,0 +1,149 @@
+"""One run of the engine: advance time, take out rows before their buffers overflow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roce_pkt.engine import records, rows, world
+from roce_pkt.errors import InputError
+from roce_pkt.scenario.schema import Scenario
+
+Sink = Callable[[NDArray[Any]], None]
+
+
+def _nowhere(_: NDArray[Any]) -> None:
+    pass
+
+
+@dataclass(slots=True)
+class Sinks:
+    """Where rows go, in time order; a sink that is not given drops them.
+
+    Args:
+        events: Takes arrays of `records.EVENT_ROW`.
+        frames: Takes arrays of `records.FRAME_ROW`.
+        samples: Takes (times, queues, rates): (n,), (n, ports), (n, halves).
+    """
+
+    events: Sink | None = None
+    frames: Sink | None = None
+    samples: Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[Any]], None] | None = None
+
+
+@dataclass(slots=True)
+class Session:
+    """A scenario being run.
+
+    Args:
+        scenario: What to simulate.
+        sinks: Where rows go.
+        sample_every_ps: Sampling period, 0 for none.
+    """
+
+    scenario: Scenario
+    sinks: Sinks = field(default_factory=Sinks)
+    sample_every_ps: int = 0
+    built: world.Built = field(init=False)
+    _held: dict[str, list[NDArray[Any]]] = field(init=False, default_factory=dict)
+    _sampled: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self.built = world.build(
+            self.scenario, trace=self.sinks.events is not None, sample_every_ps=self.sample_every_ps
+        )
+
+    @property
+    def now_ps(self) -> int:
+        """Simulated time."""
+        return int(self.built.w["now_ps"])
+
+    @property
+    def idle(self) -> bool:
+        """True when nothing will ever happen again."""
+        return int(self.built.arrays.top[1]) >> records.SHIFT >= records.FAR_PS
+
+    def advance(self, until_ps: int) -> None:
+        """Run until `until_ps`.
+
+        Raises:
+            InputError: The pool of packets is used up.
+        """
+        from roce_pkt.engine.loop import run
+
+        w = self.built.w
+        while self.now_ps < until_ps:
+            run(w, until_ps)
+            stop, w["stop"] = int(w["stop"]), records.GO
+            if stop == records.POOL_EMPTY:
+                raise InputError(
+                    f"{self.scenario.name}: at {self.now_ps / 1e6:g} us all {len(self.built.arrays.packet)}"
+                    " packets of the engine's pool are in use; a smaller switch.buffer, or a"
+                    " host.transport.window, bounds what is in flight"
+                )
+            if stop == records.GO:
+                break
+            self._drain(whole=False)
+        self._drain(whole=True)
+
+    def _drain(self, *, whole: bool) -> None:
+        """Hand over the rows that no later row can precede."""
+        w, arrays = self.built.w, self.built.arrays
+        limit = self.now_ps if not whole else records.FAR_PS
+        for name, buffer, count, time, sink in (
+            ("events", arrays.row, "rows", "time_ps", self.sinks.events),
+            ("frames", arrays.frame, "frames", "at_ps", self.sinks.frames),
+        ):
+            written = int(w[count])
+            w[count] = 0
+            if sink is None:
+                continue
+            held = self._held.setdefault(name, [])
+            held.append(buffer[:written].copy())
+            merged = np.concatenate(held)
+            merged = merged[np.argsort(merged[time], kind="stable")]
+            ready = int(np.searchsorted(merged[time], limit)) if not whole else len(merged)
+            self._held[name] = [merged[ready:]]
+            if ready:
+                sink(merged[:ready])
+        samples = int(w["samples"])
+        w["samples"] = 0
+        if samples and self.sinks.samples is not None:
+            times = (self._sampled + np.arange(samples, dtype=np.int64)) * self.sample_every_ps
+            self.sinks.samples(times, arrays.queues[:samples], arrays.rates[:samples])
+        self._sampled += samples
+
+    def restart_statistics(self) -> None:
+        """Statistics count from now on; states stay."""
+        port, half, line = self.built.arrays.port, self.built.arrays.half, self.built.arrays.line
+        now = self.now_ps
+        port["queued_since_ps"] = now
+        port["queue_byte_ps"] = 0
+        port["queue_max_bytes"] = port["queued_bytes"]
+        for name in ("marked", "xoffs", "xons", "drops"):
+            port[name] = 0
+        for name in ("ce", "cnps", "again", "naks", "timeouts", "received_bytes"):
+            half[name] = 0
+        line["paused_ps"] = 0
+        line["paused_since_ps"] = np.maximum(line["paused_since_ps"], now)
+        self.built.arrays.histogram[:] = 0
+
+    def settle(self) -> None:
+        """Bring time-weighted statistics up to now."""
+        port = self.built.arrays.port
+        held = self.now_ps - port["queued_since_ps"]
+        port["queue_byte_ps"] += port["queued_bytes"] * held.astype(np.float64)
+        port["queued_since_ps"] = self.now_ps
+
+    def quantile_bytes(self, port: int, share: float) -> int:
+        """A queue length not exceeded for `share` of the time, to 3 %."""
+        bins = self.built.arrays.histogram[port * records.BINS : (port + 1) * records.BINS]
+        total = int(bins.sum())
+        if total == 0:
+            return 0
+        number = int(np.searchsorted(np.cumsum(bins), share * total))
+        return int(rows.floor_of(number))

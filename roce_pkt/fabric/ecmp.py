@@ -1,0 +1,45 @@
+"""Equal-cost paths: a hash of the flow's five-tuple picks one, each switch with its own seed."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roce_pkt.cc.law import law
+from roce_pkt.fabric.dice import mixed
+
+UDP = 17
+ROCE_PORT = 4791
+
+
+@law
+def path(flow_hash: int, switch_seed: int, paths: int) -> int:
+    """Which of `paths` equal paths a flow takes at a switch."""
+    return (mixed((flow_hash ^ switch_seed) & 0xFFFFFFFF) * paths) >> 32
+
+
+def flow_hashes(
+    src: NDArray[np.int64], dst: NDArray[np.int64], sport: NDArray[np.int64], seed: int
+) -> NDArray[np.uint32]:
+    """Hash of the five-tuple of many flows (protocol and destination port are constant).
+
+    Args:
+        src: Source address numbers, (n,).
+        dst: Destination address numbers, (n,).
+        sport: UDP source ports, (n,).
+        seed: Of the fabric.
+    """
+    value = np.full(src.shape, (seed ^ (UDP << 16 | ROCE_PORT)) & 0xFFFFFFFF, np.uint64)
+    for part in (src, dst, sport):
+        value = _mixed_many(value ^ part.astype(np.uint64))
+    return value.astype(np.uint32)
+
+
+def _mixed_many(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """`dice.mixed` of an array."""
+    low = np.uint64(0xFFFFFFFF)
+    value ^= value >> np.uint64(16)
+    value = (value * np.uint64(0x85EBCA6B)) & low
+    value ^= value >> np.uint64(13)
+    value = (value * np.uint64(0xC2B2AE35)) & low
+    return value ^ (value >> np.uint64(16))
