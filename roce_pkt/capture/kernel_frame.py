@@ -159,7 +159,7 @@ def read_frame(
             at += _ETH_SIZE
         stage, stuck = DONE, False
         while ethertype == _VLAN_1 or ethertype == _VLAN_2 or ethertype == _VLAN_3:  # noqa: PLR1714, SIM109
-            stuck = vlans >= _MAX_VLANS or at + _VLAN_SIZE > cap
+            stuck = bool(vlans >= _MAX_VLANS or at + _VLAN_SIZE > cap)
             if stuck:
                 status = _DEEP if vlans >= _MAX_VLANS else CUT
                 break

@@ -17,7 +17,7 @@ import weakref
 import zlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from roce_pkt.errors import CaptureError
 
@@ -40,6 +40,8 @@ _OTHER_PACKERS = {
 Fill = Callable[[memoryview], int]
 """Puts octets into a buffer and says how many; zero means the end."""
 Waits = Callable[[], bool]
+RawFile = Any
+"""A binary file with `readinto`."""
 
 
 class Source:
@@ -127,7 +129,7 @@ def open_source(path: str | os.PathLike[str]) -> Source:
     if name == "-":
         return _unpacked("standard input", getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
     try:
-        file: BinaryIO = Path(name).open("rb", buffering=0)  # type: ignore[assignment]  # noqa: SIM115 - the source owns it
+        file = Path(name).open("rb", buffering=0)  # noqa: SIM115 - the source owns it
         info = os.fstat(file.fileno())
     except IsADirectoryError:
         raise CaptureError(name, "a directory; name a capture file in it") from None
@@ -146,7 +148,7 @@ def open_source(path: str | os.PathLike[str]) -> Source:
     return source
 
 
-def _source_of(name: str, file: BinaryIO, info: os.stat_result) -> Source:
+def _source_of(name: str, file: RawFile, info: os.stat_result) -> Source:
     if not stat.S_ISREG(info.st_mode):
         return _unpacked(name, file)
     if info.st_size == 0:
@@ -160,7 +162,7 @@ def _source_of(name: str, file: BinaryIO, info: os.stat_result) -> Source:
     return _unpacked(name, file)
 
 
-def _unpacked(name: str, file: BinaryIO) -> Source:
+def _unpacked(name: str, file: RawFile) -> Source:
     plain = _reader(file)
     head = bytearray(4)
     view, had = memoryview(head), 0
@@ -183,11 +185,11 @@ def _unpacked(name: str, file: BinaryIO) -> Source:
     return Source(name, rest, waits=_waits(file))
 
 
-def _reader(file: BinaryIO) -> Fill:
-    return lambda buffer: file.readinto(buffer) or 0  # type: ignore[attr-defined]
+def _reader(file: RawFile) -> Fill:
+    return lambda buffer: file.readinto(buffer) or 0
 
 
-def _waits(file: BinaryIO) -> Waits:
+def _waits(file: RawFile) -> Waits:
     """For a pipe or a terminal: True when a read would wait for whoever writes into it."""
     try:
         number = file.fileno()

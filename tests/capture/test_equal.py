@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import roce_pkt.capture as capture
+from roce_pkt import capture
 from roce_pkt.capture import fill
 from roce_pkt.capture.columns import COLUMNS
 from roce_pkt.capture.compiled import compiled_batches
@@ -218,7 +218,11 @@ def write(path, frames, ns=1_700_000_000_123_456_789):
     write_pcapng(path, records, interfaces, force=True)
 
 
-@settings(max_examples=int(os.environ.get("ROCE_PKT_EXAMPLES", "150")), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(
+    max_examples=int(os.environ.get("ROCE_PKT_EXAMPLES", "150")),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
 @given(frames=st.lists(linked(), min_size=1, max_size=12))
 def test_both_fillers_agree_on_made_frames(tmp_path_factory, frames):
     path = tmp_path_factory.getbasetemp() / "made.pcapng"
