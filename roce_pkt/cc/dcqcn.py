@@ -129,7 +129,7 @@ def settle_alpha(p: Any, s: Any, now: int) -> int:
 def cut(p: Any, s: Any, now: int) -> int:
     """Reduce the rate."""
     # spec: DCQCN 2015 sec. 3.1: RT := RC; NIC family: only if the rate was raised since the last cut
-    by_timer = s.increased_by == BY_TIMER and p.clamp_target_after_timer
+    by_timer = s.increased_by == BY_TIMER and p.clamp_after_timer
     if p.clamp_target or by_timer or s.increased_by == BY_BYTES:
         s.target_bps = s.rate_bps
     # spec: DCQCN 2015 sec. 3.1: RC := RC (1 - a/2); NIC family: at least min_dec_fac of the old rate is kept

@@ -116,7 +116,7 @@ PARAMETERS = ParameterTable(
         )),),
     ),
     Parameter(
-        "clamp_target_after_timer", "switch", "on",
+        "clamp_after_timer", "switch", "on",
         "With clamp_target off: a cut also sets the target if the timer raised the rate last.",
         "without effect in the paper's own law",
         choices=OFF_ON,

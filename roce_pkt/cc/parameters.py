@@ -217,6 +217,17 @@ class ParameterTable:
     def __iter__(self) -> Iterator[Parameter]:
         return iter(self.rows)
 
+    def has_alias(self, name: str) -> bool:
+        """True when `name` is a foreign name of one of the rows."""
+        return _fold(name) in self._aliases
+
+    def as_json(self, record: Any) -> dict[str, object]:
+        """The parameters of a record (or its twin) by field; switches as words."""
+        return {
+            row.field: row.choices[getattr(record, row.field)] if row.choices else getattr(record, row.field)
+            for row in self.rows
+        }
+
     def names(self) -> list[str]:
         """Every name `find` knows: ours, then the foreign ones."""
         return [*self._rows, *(name for row in self.rows for alias in row.aliases for name in alias.names)]
@@ -240,7 +251,7 @@ class ParameterTable:
         line_rate_bps: float,
         *,
         rate_scale: float = 1.0,
-        where: str = "--set",
+        where: str = "--set ",
     ) -> Any:
         """Every parameter as one record, defaults filled in.
 
@@ -249,7 +260,7 @@ class ParameterTable:
             line_rate_bps: The port's rate.
             rate_scale: Factor on rates given in bits a second; with a `line_rate_bps` of 1.0 it makes
                 every rate a fraction of line.
-            where: Prefix of the place an error names.
+            where: What stands before the name in an error.
 
         Returns:
             One numpy record of `dtype`; `twin(record)` is its plain Python copy.
@@ -263,10 +274,10 @@ class ParameterTable:
             row.name: (row, row.default, None, row.name) for row in self.rows
         }
         for name, value in settings.items():
-            row, foreign = self.find(name, f"{where} {name}")
+            row, foreign = self.find(name, f"{where}{name}")
             given[row.name] = (row, value, foreign, name)
         for row, value, foreign, name in given.values():
-            place = f"{where} {name}"
+            place = f"{where}{name}"
             number = row.read(value, place, line_rate_bps / rate_scale, foreign)
             if row.unit == "bps":
                 number *= rate_scale

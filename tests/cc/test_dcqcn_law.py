@@ -230,7 +230,7 @@ def test_hyper_increase_needs_both_counters_and_grows():
     ],
 )
 def test_what_a_second_cut_does_to_the_target(clamp, after_timer, raised_by, target):
-    flow = Flow(clamp_target=clamp, clamp_target_after_timer=after_timer, byte_reset="1KB")
+    flow = Flow(clamp_target=clamp, clamp_after_timer=after_timer, byte_reset="1KB")
     flow.cnp(0)
     if raised_by == "timer":
         list(flow.run_until(55))

@@ -1,0 +1,200 @@
+"""A reaction point's clockwork: timers, notifications and octets in time order, one text for two speeds.
+
+Plain Python for a few thousand steps; compiled (`compiled_advance`) where a capture asks for
+millions. What happened is written to a log of fixed size, so that neither form calls out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from roce_pkt.cc.dcqcn import (
+    ALPHA,
+    CUT,
+    INCREASE,
+    next_timer_ps,
+    on_bytes,
+    on_cnp,
+    on_timer,
+    stage,
+)
+from roce_pkt.cc.dcqcn_parameters import RESTART
+from roce_pkt.cc.law import NEVER_PS, compile_laws, law, twin
+
+MOST_STEPS = 1_000_000
+"""Timer steps without a frame in between, after which the clock jumps: a day-long gap must not hang."""
+BUCKETS = 60
+"""Points of the rate's history."""
+
+CLOCK = np.dtype(
+    [
+        ("now_ps", "i8"),
+        ("first_ps", "i8"),  # the history's span
+        ("span_ps", "i8"),
+        ("cnp_at", "i8"),  # notifications delivered of those announced
+        ("sent_at", "i8"),  # frames counted of those announced
+        ("bucket", "i8"),
+        ("skipped_ps", "i8"),
+        ("cuts", "i8"),
+        ("telling", "i8"),  # write the log
+        ("logged", "i8"),
+        ("held_bps", "f8"),
+        ("rate_min_bps", "f8"),
+    ],
+    align=True,
+)
+Clock = twin(CLOCK)
+
+LOG_TIME, LOG_WHAT, LOG_FRAME, LOG_STAGE, LOG_PHASE = range(5)
+LOG_RATE, LOG_TARGET, LOG_ALPHA = range(3)
+LOG_ROWS = 4096
+
+
+@law
+def remember(s: Any, c: Any, history: Any, time_ps: int) -> None:
+    """Note the rate's lowest value in each part of the span."""
+    after = max(0, time_ps - c.first_ps)
+    bucket = min(BUCKETS - 1, after * BUCKETS // c.span_ps if after < c.span_ps else BUCKETS - 1)
+    for held in range(c.bucket, bucket + 1):
+        history[held] = min(history[held], c.held_bps)
+    c.bucket = bucket
+    c.held_bps = s.rate_bps
+    history[bucket] = min(history[bucket], c.held_bps)
+
+
+@law
+def happened(p: Any, s: Any, c: Any, what: int, frame: int, history: Any, log_i: Any, log_f: Any) -> None:
+    """Book what a law answered."""
+    if what & (CUT | INCREASE) != 0:
+        remember(s, c, history, c.now_ps)
+    if what & CUT != 0:
+        c.cuts += 1
+        c.rate_min_bps = min(c.rate_min_bps, s.rate_bps)
+    if p.alpha_timer != RESTART or what & CUT != 0:
+        what &= ~ALPHA  # told with the change of rate
+    if c.telling and what != 0:
+        row = c.logged
+        log_i[row, LOG_TIME] = c.now_ps
+        log_i[row, LOG_WHAT] = what
+        log_i[row, LOG_FRAME] = frame
+        log_i[row, LOG_STAGE] = stage(s)
+        log_i[row, LOG_PHASE] = s.phase
+        log_f[row, LOG_RATE] = s.rate_bps
+        log_f[row, LOG_TARGET] = s.target_bps
+        log_f[row, LOG_ALPHA] = s.alpha
+        c.logged = row + 1
+
+
+@law
+def count(p: Any, s: Any, c: Any, row: int, sent: Any) -> int:
+    """Octets of frames up to, not including, `row` have been sent."""
+    if row <= c.sent_at:
+        return 0
+    before = int(sent[c.sent_at - 1]) if c.sent_at > 0 else 0
+    c.sent_at = row
+    return on_bytes(p, s, int(sent[row - 1]) - before, c.now_ps)
+
+
+@law
+def next_full(p: Any, s: Any, c: Any, sent: Any) -> int:
+    """The frame with which the byte counter runs over, or one past the last."""
+    if s.increase_due_ps == NEVER_PS or c.sent_at >= len(sent):
+        return len(sent)
+    before = int(sent[c.sent_at - 1]) if c.sent_at > 0 else 0
+    row = int(np.searchsorted(sent, before + p.byte_reset_bytes - s.bytes))
+    return max(row, c.sent_at)
+
+
+@law
+def jump(p: Any, s: Any, c: Any, time_ps: int) -> None:
+    """Give up following the timers through a gap."""
+    c.skipped_ps += time_ps - c.now_ps
+    c.now_ps = time_ps
+    if s.increase_due_ps != NEVER_PS:
+        s.increase_due_ps = time_ps + p.increase_period_ps
+    on_timer(p, s, time_ps)
+
+
+@law
+def advance(
+    p: Any,
+    s: Any,
+    c: Any,
+    until_ps: int,
+    cnp_ps: Any,
+    cnp_frame: Any,
+    sent_ps: Any,
+    sent: Any,
+    history: Any,
+    log_i: Any,
+    log_f: Any,
+) -> bool:
+    """Let all that is due up to `until_ps` happen; at one instant timers, then CNPs, then octets.
+
+    Args:
+        p: Record of `dcqcn.PARAMETERS`.
+        s: Record of `dcqcn.STATE`.
+        c: Record of `CLOCK`.
+        until_ps: Picoseconds.
+        cnp_ps: When announced notifications arrive, in order.
+        cnp_frame: The frames behind them.
+        sent_ps: When frames are sent, in order.
+        sent: Octets sent with and before each of them.
+        history: Lowest rate of each part of the span.
+        log_i: Log, whole numbers.
+        log_f: Log, floats.
+
+    Returns:
+        False when the log is full: read it, set `logged` to 0 and call again.
+    """
+    steps = 0
+    while True:
+        if c.telling and c.logged + 1 >= len(log_i):
+            return False
+        timer = next_timer_ps(p, s)
+        # alpha's own steps are told only while notifications restart its timer and the sender is limited
+        if c.telling and timer != NEVER_PS and p.alpha_timer == RESTART:
+            timer = min(timer, s.alpha_due_ps)
+        cnp = int(cnp_ps[c.cnp_at]) if c.cnp_at < len(cnp_ps) else NEVER_PS
+        full_row = next_full(p, s, c, sent)
+        full = int(sent_ps[full_row]) if full_row < len(sent) else NEVER_PS
+        due = min(timer, cnp, full)
+        if due > until_ps or due == NEVER_PS:
+            break
+        if due == timer:
+            steps += 1
+            if steps > MOST_STEPS:
+                jump(p, s, c, min(until_ps, cnp, full))
+                steps = 0
+                continue
+        c.now_ps = due
+        row = full_row + 1
+        if due in (timer, cnp):
+            row = int(np.searchsorted(sent_ps, due))
+        happened(p, s, c, count(p, s, c, row, sent), 0, history, log_i, log_f)
+        if due == timer:
+            happened(p, s, c, on_timer(p, s, due), 0, history, log_i, log_f)
+        elif due == cnp:
+            steps = 0
+            frame = int(cnp_frame[c.cnp_at])
+            c.cnp_at += 1
+            happened(p, s, c, on_cnp(p, s, due), frame, history, log_i, log_f)
+    c.now_ps = max(c.now_ps, until_ps)
+    count(p, s, c, int(np.searchsorted(sent_ps, until_ps + 1)), sent)
+    return True
+
+
+@cache
+def compiled_advance() -> Callable[..., bool]:
+    """`advance`, compiled for records; the same text, the same bits."""
+    from roce_pkt import jit
+
+    compile_laws()
+    compiled = jit.kernel(advance)
+    if not jit.is_compiled(compiled):
+        jit.announce_compile("the reaction point")
+    return compiled

@@ -1,0 +1,138 @@
+"""What observing a capture results in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from roce_pkt.errors import Finding
+from roce_pkt.events import FlowKey
+from roce_pkt.flows.survey import Flow
+from roce_pkt.run.pauses import Pause
+from roce_pkt.run.reaction import ReactionPoint
+from roce_pkt.run.setup import Setup
+from roce_pkt.units import PS_PER_NS
+
+
+@dataclass(slots=True)
+class ObservedFlow:
+    """One directed flow and the congestion control behind it.
+
+    Args:
+        key: Addresses and queue pair.
+        sums: What the capture holds of it.
+        answered: Frames travel the other way between the same addresses.
+        cnps_seen: Notifications in the capture that are for its sender.
+        cnps_expected: Notifications a DCQCN receiver would have sent.
+        rp: Its sender's reaction point at the end, or None: never notified.
+    """
+
+    key: FlowKey
+    sums: Flow
+    answered: bool = False
+    cnps_seen: int = 0
+    cnps_expected: int = 0
+    rp: ReactionPoint | None = None
+
+    @property
+    def cnps_missing(self) -> int:
+        """Notifications expected and not seen."""
+        return max(0, self.cnps_expected - self.cnps_seen)
+
+    @property
+    def acks_only(self) -> bool:
+        """Nothing but acknowledgements, and nothing of interest about them."""
+        return not self.sums.data_frames and not self.sums.ce and self.rp is None
+
+
+@dataclass(slots=True)
+class Unmatched:
+    """Notifications that no flow can be named for.
+
+    Args:
+        key: Their own addresses and queue pair: the data sender's.
+        count: How many.
+        candidates: Flows they could be for.
+    """
+
+    key: FlowKey
+    count: int
+    candidates: list[FlowKey]
+
+    def as_json(self) -> dict[str, object]:
+        """As a JSON object."""
+        candidates = [flow._asdict() for flow in self.candidates]
+        return self.key._asdict() | {"count": self.count, "candidates": candidates}
+
+
+@dataclass(slots=True)
+class Observation:
+    """The result of observing a capture.
+
+    Args:
+        setup: What the machines ran with.
+        frames: Frames in the capture.
+        roce: RoCE frames among them.
+        duration_ns: From the earliest to the latest frame.
+        roce_ns: From the earliest to the latest RoCE frame: what rate histories cover.
+        flows: Directed flows, the largest first.
+        pauses: Pause frames by direction and class.
+        unmatched: Notifications without a flow.
+        findings: What somebody should look at.
+    """
+
+    setup: Setup
+    frames: int
+    roce: int
+    duration_ns: int
+    roce_ns: int
+    flows: list[ObservedFlow] = field(default_factory=list)
+    pauses: list[Pause] = field(default_factory=list)
+    unmatched: list[Unmatched] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def failed(self) -> bool:
+        """True when something in the capture is wrong."""
+        return any(finding.severity == "error" for finding in self.findings)
+
+    @property
+    def line_rate(self) -> float:
+        """The line rate in the unit of all rates: 1 where they are fractions of it."""
+        return float(self.setup.rp["line_rate_bps"])
+
+    def rates(self, flow: ObservedFlow) -> tuple[float, float]:
+        """Lowest and last rate of a flow's sender; the line rate without a notification."""
+        if flow.rp is None:
+            return self.line_rate, self.line_rate
+        return flow.rp.rate_min_bps, flow.rp.rate_bps
+
+    def as_json(self) -> dict[str, object]:
+        """The whole result as one JSON object."""
+        return {
+            "capture": {"frames": self.frames, "roce": self.roce, "duration_ns": self.duration_ns},
+            "profile": self.setup.profile,
+            "line_rate_bps": self.setup.line_rate_bps,
+            "rate_unit": self.setup.rate_unit,
+            "tap": self.setup.tap,
+            "path_delay_ns": self.setup.path_delay_ps / PS_PER_NS,
+            "parameters": self.setup.as_json(),
+            "flows": [self._flow_json(flow) for flow in self.flows],
+            "pauses": [pause.as_json() for pause in self.pauses],
+            "unmatched_cnps": [unmatched.as_json() for unmatched in self.unmatched],
+            "findings": [finding.as_json() for finding in self.findings],
+        }
+
+    def _flow_json(self, flow: ObservedFlow) -> dict[str, object]:
+        lowest, last = self.rates(flow)
+        return flow.key._asdict() | {
+            "frames": flow.sums.frames,
+            "bytes": flow.sums.octets,
+            "ce": flow.sums.ce,
+            "cnps_seen": flow.cnps_seen,
+            "cnps_expected": flow.cnps_expected,
+            "cnps_missing": flow.cnps_missing,
+            "rate_min_bps": lowest,
+            "rate_last_bps": last,
+            "alpha_last": None if flow.rp is None else flow.rp.alpha,
+            "wire_rate_mean_bps": flow.sums.wire_rate_bps,
+        }
