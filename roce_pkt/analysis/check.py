@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from roce_pkt.analysis import management
 from roce_pkt.analysis.order import OrderRules
 from roce_pkt.analysis.rules import RULES, roce
 from roce_pkt.capture.columns import KIND_OTHER, KINDS
@@ -65,8 +66,8 @@ def check(batches: Iterable[Frames]) -> Verdict:
     order = OrderRules()
     for frames in batches:
         _count(verdict, frames)
-        found = sorted([*_by_rule(verdict, frames), *order.judge(frames)], key=lambda one: one.frame or 0)
-        verdict.add(found)
+        found = [*_by_rule(verdict, frames), *order.judge(frames), *management.judge(frames)]
+        verdict.add(sorted(found, key=lambda one: one.frame or 0))
     return verdict
 
 
