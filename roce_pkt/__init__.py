@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from roce_pkt.capture import open as open  # noqa: A004 - the promised name
     from roce_pkt.capture.frames import Frames as Frames
     from roce_pkt.run.observe import observe as observe
+    from roce_pkt.run.simulate import simulate as simulate
 
 __version__ = "0.1.0"
 
@@ -16,6 +17,7 @@ _LAZY = {
     "Frames": "roce_pkt.capture.frames",
     "observe": "roce_pkt.run.observe",
     "open": "roce_pkt.capture",
+    "simulate": "roce_pkt.run.simulate",
 }
 """Public names and where they live; each room is imported when its first name is used."""
 

@@ -25,6 +25,13 @@ KINDS: Mapping[str, str] = {
     "wd.restore": "the watchdog let a queue go",
     "rc.nak": "a responder refused a packet",
     "rc.retransmit": "a requester sent a packet again",
+    "rc.rnr": "a responder had no receive buffer",
+    "rc.timeout": "a requester's retry timer ran out",
+    "rc.failed": "a queue pair used up its retries",
+    "rc.done": "a message was completed",
+    "pfc.paused": "a pause took effect at a port",
+    "pfc.resumed": "a port may send a class again, told so",
+    "drop": "a switch had no buffer for a frame",
 }
 
 

@@ -19,9 +19,15 @@ from roce_pkt.errors import RoceError
 VERBS = {
     "dissect": "Read frames: a line each, a tree, JSON lines or fields.",
     "check": "Find what is wrong: ICRC, lengths, pads, order, PFC.",
+    "export": "Write the columns of a capture to a Parquet file.",
+    "simulate": "Run a scenario: hosts, switches, ECN, PFC, DCQCN in closed loop.",
     "replay": "Run a capture through DCQCN: who was marked, told, slowed.",
     "craft": "Make one frame or exchange.",
+    "impair": "Do faults to a capture, with the truth beside it.",
+    "rewrite": "Map addresses, numbers, keys; scrub; anonymise.",
+    "send": "Put a capture on a wire.",
     "icrc": "Explain a frame's ICRC, or repair a capture's.",
+    "presets": "Scenarios that come with the package.",
     "profiles": "Congestion-control profiles: values, units, sources.",
 }
 """Verb -> one line for the list; `roce_pkt.cli.<verb>` holds it."""

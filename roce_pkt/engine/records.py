@@ -306,6 +306,7 @@ EVENT_ROW = np.dtype(
         ("half", "u4"),
         ("port", "u4"),
         ("number", "i8"),
+        ("phase", "i8"),
         ("rate_bps", "f8"),
         ("target_bps", "f8"),
         ("alpha", "f8"),

@@ -40,6 +40,7 @@ def note(w, kind, half, port, number, t):
         row.rate_bps = s.rate_bps
         row.target_bps = s.target_bps
         row.alpha = s.alpha
+        row.phase = s.phase
     w.rows = np.uint32(w.rows + np.uint32(1))
     if w.rows + MARGIN_ROWS > w.row_limit:
         w.stop = ROWS_FULL

@@ -43,18 +43,20 @@ class Session:
         scenario: What to simulate.
         sinks: Where rows go.
         sample_every_ps: Sampling period, 0 for none.
+        trace: Write event rows.
     """
 
     scenario: Scenario
     sinks: Sinks = field(default_factory=Sinks)
     sample_every_ps: int = 0
+    trace: bool = False
     built: world.Built = field(init=False)
     _held: dict[str, list[NDArray[Any]]] = field(init=False, default_factory=dict)
     _sampled: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self.built = world.build(
-            self.scenario, trace=self.sinks.events is not None, sample_every_ps=self.sample_every_ps
+            self.scenario, trace=self.trace, sample_every_ps=self.sample_every_ps
         )
 
     @property
@@ -66,6 +68,15 @@ class Session:
     def idle(self) -> bool:
         """True when nothing will ever happen again."""
         return int(self.built.arrays.top[1]) >> records.SHIFT >= records.FAR_PS
+
+    def prepare(self) -> None:
+        """Load the compiled loop, or compile it on a machine's first run, before any clock is read."""
+        from roce_pkt.engine.loop import run
+        from roce_pkt.jit import announce_compile, is_compiled
+
+        if not is_compiled(run):
+            announce_compile("the simulator")
+        run(self.built.w, 0)
 
     def advance(self, until_ps: int) -> None:
         """Run until `until_ps`.

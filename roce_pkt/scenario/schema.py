@@ -106,6 +106,8 @@ class Ack:
 
     every: int = f.integer(1, "ask for one after this many packets (and at the end of a message)", 1, 4096)
     dscp: int = f.integer(48, "code point of ACK and NAK", 0, 63)
+    coalesce: int = f.integer(1, "requests for an acknowledgement that one may answer together", 1, 4096)
+    hold_ps: int = f.time("2us", "how long an acknowledgement waits for others to join it")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +164,7 @@ class Traffic:
     gap_ps: int = f.time("10us", "burst: from the end of a burst to the next")
     on_ps: int = f.time("10us", "on-off: mean time on")
     off_ps: int = f.time("10us", "on-off: mean time off")
+    think_ps: int = f.time("1us", "patterns with waits: from what a message waits for to its posting")
     depth: int = f.integer(128, "work requests a queue pair keeps posted", 1, 4096)
 
 

@@ -1,0 +1,172 @@
+"""`roce-pkt simulate`: a scenario in closed loop."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from roce_pkt.cli.common import ForceOption, Format, FormatOption, OutputOption, print_json
+from roce_pkt.errors import InputError, ScenarioError
+from roce_pkt.report.text import console
+
+if TYPE_CHECKING:
+    from roce_pkt.capture.model import Interface, Record
+    from roce_pkt.events import Event
+
+
+def simulate(
+    scenario: Annotated[str | None, typer.Argument(metavar="[SCENARIO.toml]", help="Scenario file.")] = None,
+    preset: Annotated[
+        str | None, typer.Option("--preset", metavar="NAME", help="A scenario of the package; see: roce-pkt presets.")
+    ] = None,
+    changes: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key: switch.ecn.kmin=50KB, host.cc.profile=mlx."),
+    ] = None,
+    output: OutputOption = "",
+    taps: Annotated[
+        list[str] | None, typer.Option("--tap", metavar="PORT", help="Where -o records: host2, switch0:2.")
+    ] = None,
+    events: Annotated[
+        str | None, typer.Option("--events", metavar="F.jsonl", help="Write every event, one object a line.")
+    ] = None,
+    series: Annotated[
+        str | None,
+        typer.Option("--series", metavar="FILE", help="Write queues and rates over time: .parquet or .jsonl."),
+    ] = None,
+    every: Annotated[str, typer.Option("--every", metavar="TIME", help="Sampling period of --series, --png.")] = "1us",
+    png: Annotated[str | None, typer.Option("--png", metavar="FILE", help="Draw rates, alpha and queues.")] = None,
+    form: FormatOption = Format.TEXT,
+    force: ForceOption = False,
+) -> int:
+    """Simulate hosts, switches, ECN, PFC and congestion control in closed loop.
+
+    Leaves with 1 when a finding is an error.
+    """
+    from dataclasses import replace
+
+    from roce_pkt.run import simulate as room
+    from roce_pkt.units import parse_time_ps
+
+    if (scenario is None) == (preset is None):
+        raise InputError("give a scenario file or --preset NAME (roce-pkt presets lists them)")
+    given = dict(_change(text) for text in changes or [])
+    loaded = room.load(scenario, given) if scenario is not None else _preset(str(preset), given)
+    if taps:
+        loaded = replace(loaded, taps=tuple(taps), written=loaded.written | {"taps": list(taps)})
+    if output and not loaded.taps:
+        raise InputError("-o needs a place to record: taps in the scenario, or --tap host2")
+    for option, file in (("--events", events), ("--series", series), ("--png", png), ("-o", output)):
+        if file and Path(file).exists() and not force:
+            raise InputError(f"{option} {file}: exists already; give --force to replace it")
+    with ExitStack() as stack:
+        sampled = _samplers(stack, series, png, loaded.name, force=force)
+        result = room.simulate(
+            loaded,
+            on_event=_event_writer(stack, events, force=force) if events else None,
+            on_frame=_frame_writer(stack, output, force=force) if output else None,
+            on_samples=sampled,
+            sample_every_ps=parse_time_ps(every, "--every"),
+            progress=stack.enter_context(_progress(loaded.duration_ps)),
+        )
+    if form is Format.JSON:
+        print_json(result.as_json())
+    else:
+        from roce_pkt.report.simulate_text import show
+
+        show(result)
+    return 1 if any(f.severity == "error" for f in result.findings) else 0
+
+
+def _change(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip() or not value.strip():
+        raise ScenarioError("--set", f"{text!r} is not KEY=VALUE, such as switch.ecn.kmin=50KB")
+    return key.strip(), value.strip()
+
+
+def _preset(name: str, given: dict[str, str]) -> Any:
+    from roce_pkt.scenario import presets
+
+    return presets.load(name, given)
+
+
+def _event_writer(stack: ExitStack, path: str, *, force: bool) -> Callable[[Event], None]:
+    from roce_pkt.files import whole_file
+
+    stream = stack.enter_context(whole_file(path, force=force))
+    return lambda event: stream.write(json.dumps(event.as_json()).encode() + b"\n") and None
+
+
+def _frame_writer(stack: ExitStack, path: str, *, force: bool) -> Callable[[Record, list[Interface]], None]:
+    from roce_pkt.capture.writer import interface_block, packet_block, section_block
+    from roce_pkt.files import whole_file
+
+    stream = stack.enter_context(whole_file(path, force=force))
+    described: list[Interface] = []
+    stream.write(section_block())
+
+    def write(record: Record, interfaces: list[Interface]) -> None:
+        if not described:
+            described.extend(interfaces)
+            stream.write(b"".join(interface_block(i) for i in interfaces))
+        stream.write(packet_block(path, record, interfaces[record.interface_id]))
+
+    return write
+
+
+def _samplers(stack: ExitStack, series: str | None, png: str | None, name: str, *, force: bool) -> Any:
+    """What takes the samples: a file, a picture, both, or nothing."""
+    from roce_pkt.files import whole_file
+
+    takers: list[Any] = []
+    if series:
+        from roce_pkt.run.simulation_series import series_writer
+
+        writer = series_writer(series, stack.enter_context(whole_file(series, force=force)))
+        stack.callback(writer.close)
+        takers.append(writer)
+    if png:
+        from roce_pkt.report.simulate_png import Curves
+
+        curves = Curves()
+        stream = stack.enter_context(whole_file(png, force=force))
+        stack.callback(lambda: curves.draw(stream, name))
+        takers.append(curves)
+    if not takers:
+        return None
+
+    def take(*samples: Any) -> None:
+        for taker in takers:
+            taker(*samples)
+
+    return take
+
+
+@contextmanager
+def _progress(duration_ps: int) -> Iterator[Callable[[float, float], None] | None]:
+    """A bar on standard error, at a terminal only, with simulated time and packets a second."""
+    err = console(stderr=True)
+    if not err.is_terminal:
+        yield None
+        return
+    import time
+
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[speed]}"), TimeRemainingColumn())
+    with Progress(*columns, console=err, transient=True) as bar:
+        task = bar.add_task("", total=1.0, speed="")
+        begun = time.perf_counter()
+
+        def tell(share: float, packets: float) -> None:
+            speed = packets / max(time.perf_counter() - begun, 1e-3) / 1e6
+            text = f"{share * duration_ps / 1e9:.3g} of {duration_ps / 1e9:g} ms"
+            bar.update(task, completed=share, description=text, speed=f"{speed:.2f} M packets/s")
+
+        yield tell

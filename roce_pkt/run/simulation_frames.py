@@ -1,0 +1,225 @@
+"""Frame rows of the engine as the very octets: headers, PSN, ECN, AETH, ICRC, pause frames.
+
+A run sends few kinds of frames and many of each, so a kind is built once from the tables and then
+only PSN, MSN and ICRC are written anew.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from numpy.typing import NDArray
+
+from roce_pkt.capture.model import Interface, Record
+from roce_pkt.engine import records
+from roce_pkt.engine.queue_pairs import class_of
+from roce_pkt.run.simulation_names import Names
+from roce_pkt.units import PS_PER_NS
+from roce_pkt.wire import aeth, build, ib, icrc, mac_control, net
+from roce_pkt.wire.opcode import BY_NAME, CNP
+
+RKEY, VA, QKEY = 0x1234, 0x10_0000_0000, 0x11111111
+_PSN = ib.BTH.places["psn"].offset
+_MSN = ib.AETH.places["msn"].offset
+
+
+@dataclass(slots=True)
+class _Template:
+    """A frame whose PSN and MSN are still zero.
+
+    Args:
+        octets: The frame without ICRC.
+        masked: What the ICRC sees of it up to the end of the BTH.
+        bth: Offset of the BTH.
+        psn: Offset of the PSN in `masked`.
+        msn: Offset of the MSN in the frame, 0 when it has no AETH.
+        wire_len: Octets on the wire without FCS.
+    """
+
+    octets: bytearray
+    masked: bytearray
+    bth: int
+    psn: int
+    msn: int
+    wire_len: int
+
+
+@dataclass(slots=True)
+class FrameMaker:
+    """Turns frame rows into records of a capture.
+
+    Args:
+        names: Names of the run.
+    """
+
+    names: Names
+    _templates: dict[tuple[int, ...], _Template] = field(init=False, default_factory=dict)
+    _control: dict[tuple[int, int, int], bytes] = field(init=False, default_factory=dict)
+    _interface_of: dict[int, int] = field(init=False)
+    _count: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        ports = self.names.ports
+        taps = self.names.scenario.taps
+        self._interface_of = {ports.index(tap): number for number, tap in enumerate(taps)}
+
+    def interfaces(self) -> list[Interface]:
+        """One for each tap, in the scenario's order."""
+        ends = self.names.built.topology.ports
+        return [
+            Interface(name=tap, speed_bps=int(ends[port].rate_bps), description=f"{tap} of {self.names.scenario.name}")
+            for port, tap in ((self.names.ports.index(t), t) for t in self.names.scenario.taps)
+        ]
+
+    def records(self, found: NDArray[Any]) -> Iterator[Record]:
+        """The frames of some rows, in their order."""
+        for row in found:
+            self._count += 1
+            octets = self._pause(row) if row["kind"] == records.PAUSE else self._roce(row)
+            yield Record(
+                number=self._count,
+                time_ns=int(row["at_ps"]) // PS_PER_NS,
+                cap_len=len(octets),
+                wire_len=len(octets),
+                octets=octets,
+                link_type=1,
+                interface_id=self._interface_of[int(row["port"])],
+            )
+
+    def _pause(self, row: Any) -> bytes:
+        port = int(row["port"])
+        sender = port if row["sent"] else self.names.built.topology.ports[port].peer
+        key = (sender, int(row["class_"]), int(row["count"]))
+        if key not in self._control:
+            _, class_, quanta = key
+            pfc = self.names.scenario.switch.pfc.mode == "pfc"
+            body = mac_control.pfc_octets({class_: quanta}) if pfc else mac_control.pause_octets(quanta)
+            self._control[key] = build.mac_control_frame(self.names.mac(sender), body)
+        return self._control[key]
+
+    def _roce(self, row: Any) -> bytes:
+        half, kind, flags = int(row["half"]), int(row["kind"]), int(row["flags"]) & ~records.AGAIN
+        count = int(row["count"]) if kind == records.READ_REQUEST else 0
+        key = (half, kind, flags, int(row["ecn"]), int(row["payload"]), count)
+        template = self._templates.get(key)
+        if template is None:
+            template = self._templates[key] = self._template(*key)
+        sender = int(self.names.built.pairs.half["peer"][half])
+        start = int(self.names.built.pairs.start_psn[sender])
+        psn = 0 if kind == records.CNP else (start + int(row["psn"])) & 0xFFFFFF
+        three = psn.to_bytes(3, "big")
+        octets, masked, at = template.octets, template.masked, template.bth + _PSN
+        octets[at : at + 3] = masked[template.psn : template.psn + 3] = three
+        if template.msn:
+            octets[template.msn : template.msn + 3] = (int(row["count"]) & 0xFFFFFF).to_bytes(3, "big")
+        crc = zlib.crc32(masked, zlib.crc32(icrc.LRH_ONES))
+        crc = zlib.crc32(memoryview(octets)[template.bth + ib.BTH.size_bytes :], crc)
+        return bytes(octets) + crc.to_bytes(4, "little")
+
+    def _template(self, half: int, kind: int, flags: int, ecn: int, payload: int, count: int) -> _Template:
+        pairs, scenario = self.names.built.pairs, self.names.scenario
+        sender = int(pairs.half["peer"][half])
+        receiver = pairs.half[half]
+        path = self._path(sender, half, kind, ecn)
+        opcode = opcode_of(kind, flags, str(records.VERBS[receiver["verb"]]), str(records.SERVICES[receiver["service"]]))
+        bth = {"dqpn": int(pairs.qpn[half]), "ackreq": int(bool(flags & records.ACK_REQUEST))}
+        stack: dict[str, dict[str, int]] = {"bth": bth}
+        message = int(receiver["message_packets"] - 1) * scenario.host.mtu_bytes + int(receiver["last_payload"])
+        if kind == records.READ_REQUEST:
+            done = int(receiver["message_packets"]) - count
+            stack["reth"] = {"va": VA + done * scenario.host.mtu_bytes, "rkey": RKEY,
+                             "dmalen": message - done * scenario.host.mtu_bytes}  # fmt: skip
+        else:
+            stack["reth"] = {"va": VA, "rkey": RKEY, "dmalen": message}
+        stack["atomiceth"] = {"va": VA, "rkey": RKEY, "swap": 1, "compare": 0}
+        stack["deth"] = {"qkey": QKEY, "sqpn": int(pairs.qpn[sender])}
+        stack["aeth"] = {"syndrome": syndrome_of(kind, scenario.host.transport.min_rnr_timer), "msn": 0}
+        if kind == records.CNP:
+            frame = build.cnp_frame(path, bth["dqpn"])
+        else:
+            frame = build.roce_frame(path, opcode, _only(stack, opcode), bytes(payload))
+        link = net.ETH.size_bytes + (net.VLAN.size_bytes if path.vid is not None else 0)
+        ip: icrc.Network = "ipv6" if scenario.host.ip == "ipv6" else "ipv4"
+        bth_at = link + icrc.NETWORK_HEADERS[ip].size_bytes + net.UDP.size_bytes
+        cover = icrc.Coverage(ip, link, bth_at, len(frame) - 4)
+        masked = bytearray(icrc.masked_headers(frame, cover))
+        has_aeth = any(h is ib.AETH for h in _headers(opcode))
+        msn = bth_at + ib.BTH.size_bytes + _MSN if has_aeth else 0
+        return _Template(bytearray(frame[:-4]), masked, bth_at, bth_at - link + _PSN, msn, len(frame))
+
+    def _path(self, sender: int, half: int, kind: int, ecn: int) -> build.Path:
+        pairs, scenario, names = self.names.built.pairs, self.names.scenario, self.names
+        resolved = names.built.resolved
+        dscp = scenario.host.dscp
+        if kind in (records.ACK, records.NAK, records.RNR_NAK, records.ATOMIC_RESPONSE):
+            dscp = scenario.host.ack.dscp
+        elif kind == records.CNP:
+            dscp = int(resolved["host.np.dscp"])
+        tag = scenario.host.vlan or None
+        here, there = int(pairs.host_of_half[sender]), int(pairs.host_of_half[half])
+        return build.Path(
+            src=names.address(here),
+            dst=names.address(there),
+            src_mac=names.mac(int(pairs.half["port"][sender])),
+            dst_mac=names.mac(int(pairs.half["port"][half])),
+            sport=int(pairs.sport[sender]),
+            dscp=dscp,
+            ecn=ecn,
+            vid=tag,
+            pcp=class_of(scenario, dscp),
+        )
+
+
+def _headers(opcode: int) -> tuple[Any, ...]:
+    from roce_pkt.wire.opcode import OPCODES
+
+    return OPCODES[opcode].headers
+
+
+def _only(stack: dict[str, dict[str, int]], opcode: int) -> dict[str, dict[str, int]]:
+    """The headers this opcode has."""
+    return {name: values for name, values in stack.items() if name == "bth" or any(
+        h.name == name for h in _headers(opcode))}  # fmt: skip
+
+
+POSITIONS = {
+    records.FIRST | records.LAST: "ONLY",
+    records.FIRST: "FIRST",
+    records.LAST: "LAST",
+    0: "MIDDLE",
+}
+_FIXED = {
+    records.READ_REQUEST: "RC_RDMA_READ_REQUEST",
+    records.ATOMIC_REQUEST: "RC_FETCH_ADD",
+    records.ATOMIC_RESPONSE: "RC_ATOMIC_ACKNOWLEDGE",
+    records.ACK: "RC_ACKNOWLEDGE",
+    records.NAK: "RC_ACKNOWLEDGE",
+    records.RNR_NAK: "RC_ACKNOWLEDGE",
+}
+
+
+def opcode_of(kind: int, flags: int, verb: str, service: str) -> int:
+    """The opcode of an engine's packet."""
+    if kind == records.CNP:
+        return CNP
+    if kind in _FIXED:
+        return BY_NAME[_FIXED[kind]].value
+    position = POSITIONS[flags & (records.FIRST | records.LAST)]
+    if kind == records.READ_RESPONSE:
+        return BY_NAME[f"RC_RDMA_READ_RESPONSE_{position}"].value
+    name = "RDMA_WRITE" if verb == "write" else "SEND"
+    return BY_NAME[f"{service.upper()}_{name}_{position}"].value
+
+
+def syndrome_of(kind: int, rnr_code: int) -> int:
+    """AETH syndrome of an answer: ACK without credits, sequence error, or not ready."""
+    if kind == records.NAK:
+        return 3 << 5
+    if kind == records.RNR_NAK:
+        return 1 << 5 | rnr_code
+    return aeth.CREDITS_INVALID
+
+

@@ -1,0 +1,61 @@
+"""What simulated things are called in results, events and frames: addresses, ports, flows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from roce_pkt.engine.world import Built
+from roce_pkt.events import FlowKey
+from roce_pkt.scenario.schema import Scenario
+
+HOST_MAC = 0x020000000000
+SWITCH_MAC = 0x020100000000
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names of one run.
+
+    Args:
+        scenario: What is simulated.
+        built: Its arrays.
+    """
+
+    scenario: Scenario
+    built: Built
+
+    def address(self, host: int) -> str:
+        """IP address of a host: 10.0.0.1 is host 0."""
+        number = host + 1
+        if self.scenario.host.ip == "ipv6":
+            return f"fd00::{number:x}"
+        return f"10.0.{number >> 8}.{number & 255}"
+
+    def mac(self, port: int) -> int:
+        """MAC of a port."""
+        end = self.built.topology.ports[port]
+        hosts = self.built.topology.hosts
+        if end.node < hosts:
+            return HOST_MAC | end.node + 1
+        return SWITCH_MAC | (end.node - hosts) << 16 | end.number
+
+    @cached_property
+    def ports(self) -> list[str]:
+        """Name of every port."""
+        return [self.built.topology.port_name(index) for index in range(len(self.built.topology.ports))]
+
+    @cached_property
+    def _sides(self) -> tuple[list[int], list[int], list[int], list[int]]:
+        pairs = self.built.pairs
+        return (
+            pairs.host_of_half.tolist(),
+            pairs.half["dst"].tolist(),
+            pairs.half["peer"].tolist(),
+            pairs.qpn.tolist(),
+        )
+
+    def flow(self, half: int) -> FlowKey:
+        """What a half sends, as its frames name it."""
+        hosts, others, peers, qpns = self._sides
+        return FlowKey(self.address(hosts[half]), self.address(others[half]), qpns[peers[half]])

@@ -1,0 +1,263 @@
+"""What a simulation found: flows, ports, a summary, findings; read from the engine's arrays."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from roce_pkt.engine import records
+from roce_pkt.engine.session import Session
+from roce_pkt.errors import Severity
+from roce_pkt.fabric.pause import paused_total_ps
+from roce_pkt.run.simulation_names import Names
+from roce_pkt.units import PS_PER_NS, PS_PER_S
+
+VICTIM_PAUSED_SHARE = 0.1
+"""A flow is called a victim when its sender was paused this share of the time, and its own way out was free."""
+
+
+@dataclass(frozen=True, slots=True)
+class FlowResult:
+    """One queue pair.
+
+    Args:
+        src: Address that posts the work.
+        dst: Address that serves it.
+        dqpn: Queue pair at `dst`.
+        verb: Operation.
+        goodput_bps: Payload delivered in order, over the time the flow was active and measured.
+        completion_ns: From its start to the end of its last message, None while it runs.
+        messages: Messages completed.
+        ce: Marked data frames that arrived.
+        cnps: Notifications sent for it.
+        retransmissions: Packets sent again.
+        naks: Refusals its requester got.
+        timeouts: Retry timers that ran out.
+        paused_ns: Time its sender was paused.
+        failed: True when its retries were used up.
+    """
+
+    src: str
+    dst: str
+    dqpn: int
+    verb: str
+    goodput_bps: float
+    completion_ns: int | None
+    messages: int
+    ce: int
+    cnps: int
+    retransmissions: int
+    naks: int
+    timeouts: int
+    paused_ns: int
+    failed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PortResult:
+    """One port of a switch, or a host's port that was paused."""
+
+    name: str
+    queue_mean_bytes: float
+    queue_p99_bytes: int
+    queue_max_bytes: int
+    marked: int
+    xoff: int
+    xon: int
+    paused_ns: int
+    drops: int
+
+
+@dataclass(frozen=True, slots=True)
+class SimulationFinding:
+    """Something somebody should look at."""
+
+    rule: str
+    severity: Severity
+    time_ns: int
+    text: str
+
+
+@dataclass(slots=True)
+class Simulation:
+    """A finished, or interrupted, run.
+
+    Args:
+        scenario: As a file would state it, every default written out, computed values included.
+        summary: Totals and speed.
+        flows: In the scenario's order.
+        ports: Ports of switches, then host ports that were paused.
+        findings: By severity.
+    """
+
+    scenario: dict[str, Any]
+    summary: dict[str, Any]
+    flows: list[FlowResult]
+    ports: list[PortResult]
+    findings: list[SimulationFinding] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, Any]:
+        """The result as one JSON document."""
+        return {
+            "scenario": self.scenario,
+            "summary": self.summary,
+            "flows": [asdict(f) for f in self.flows],
+            "ports": [asdict(p) for p in self.ports],
+            "findings": [asdict(f) for f in self.findings],
+        }
+
+
+def jain(values: list[float]) -> float:
+    """Jain's fairness index, 1 when all are equal."""
+    squares = sum(v * v for v in values)
+    return 1.0 if squares == 0 else sum(values) ** 2 / (len(values) * squares)
+
+
+def collect(session: Session, names: Names, wall_s: float, cpu_s: float, *, interrupted: bool) -> Simulation:
+    """Read the result out of a session."""
+    session.settle()
+    flows = _flows(session, names)
+    ports = _ports(session, names)
+    w = session.built.w
+    data = int(w["data_sent"])
+    summary = {
+        "data_packets": data,
+        "frames": int(w["frames_sent"]),
+        "events": int(w["events"]),
+        "sim_time_ns": session.now_ps // PS_PER_NS,
+        "wall_s": round(wall_s, 6),
+        "cpu_s": round(cpu_s, 6),
+        "packets_per_cpu_s": round(data / cpu_s) if cpu_s else 0,
+        "jain": jain([f.goodput_bps for f in flows]),
+        "goodput_bps": sum(f.goodput_bps for f in flows),
+        "interrupted": interrupted,
+    }
+    written = _written(session)
+    return Simulation(written, summary, flows, ports, _findings(session, flows, ports))
+
+
+def _written(session: Session) -> dict[str, Any]:
+    """The scenario with what was computed put in the place of `auto`."""
+    import copy
+
+    written = copy.deepcopy(session.scenario.written)
+    for key, value in session.built.resolved.items():
+        *tables, last = key.split(".")
+        place = written
+        for table in tables:
+            place = place.setdefault(table, {})
+        place[last] = value
+    return written
+
+
+def _flows(session: Session, names: Names) -> list[FlowResult]:
+    built, scenario = session.built, session.scenario
+    half = built.arrays.half
+    now = session.now_ps
+    paused = _paused_by_cell(session)
+    found = []
+    for index, flow in enumerate(built.pairs.flows):
+        q = half[built.pairs.requester[index]]
+        r = half[built.pairs.responder[index]]
+        backwards = flow.traffic.verb in ("read", "atomic")
+        data, taker = (r, q) if backwards else (q, r)
+        ended = int(q["ended_ps"])
+        begun = max(flow.start_ps, min(scenario.measure_from_ps, now))
+        span = (ended if ended >= 0 else now) - begun
+        key = names.flow(int(built.pairs.requester[index]))
+        found.append(
+            FlowResult(
+                src=key.src,
+                dst=key.dst,
+                dqpn=key.dqpn,
+                verb=flow.traffic.verb,
+                goodput_bps=int(taker["received_bytes"]) * 8 * PS_PER_S / span if span > 0 else 0.0,
+                completion_ns=(ended - flow.start_ps) // PS_PER_NS if ended >= 0 else None,
+                messages=int(q["messages"]),
+                ce=int(taker["ce"]),
+                cnps=int(taker["cnps"]),
+                retransmissions=int(q["again"]) + int(r["again"]),
+                naks=int(q["naks"]),
+                timeouts=int(q["timeouts"]),
+                paused_ns=int(paused[data["cell"]]) // PS_PER_NS,
+                failed=bool(q["failed"]),
+            )
+        )
+    return found
+
+
+def _paused_by_cell(session: Session) -> np.ndarray[Any, np.dtype[np.int64]]:
+    arrays = session.built.arrays
+    bits = (arrays.port["paused"][:, None] >> np.arange(records.CLASSES)) & 1
+    return np.array(
+        [
+            paused_total_ps(bool(on), line, session.now_ps)
+            for on, line in zip(bits.ravel().tolist(), arrays.line, strict=True)
+        ],
+        np.int64,
+    )
+
+
+def _ports(session: Session, names: Names) -> list[PortResult]:
+    built = session.built
+    span = max(session.now_ps - min(session.scenario.measure_from_ps, session.now_ps), 1)
+    longest = _paused_by_cell(session).reshape(-1, records.CLASSES).max(axis=1)
+    found = []
+    for index, p in enumerate(built.arrays.port):
+        if p["host"] and not longest[index]:
+            continue
+        found.append(
+            PortResult(
+                name=names.ports[index],
+                queue_mean_bytes=float(p["queue_byte_ps"]) / span,
+                queue_p99_bytes=session.quantile_bytes(index, 0.99),
+                queue_max_bytes=int(p["queue_max_bytes"]),
+                marked=int(p["marked"]),
+                xoff=int(p["xoffs"]),
+                xon=int(p["xons"]),
+                paused_ns=int(longest[index]) // PS_PER_NS,
+                drops=int(p["drops"]),
+            )
+        )
+    return sorted(found, key=lambda port: port.name.startswith("host"))
+
+
+def _findings(session: Session, flows: list[FlowResult], ports: list[PortResult]) -> list[SimulationFinding]:
+    now = session.now_ps // PS_PER_NS
+    found = [
+        SimulationFinding(
+            "qp-failed", "error", now, f"{f.src} > {f.dst} QP 0x{f.dqpn:x} used up its retries and stopped"
+        )
+        for f in flows
+        if f.failed
+    ]
+    found += [
+        SimulationFinding("drop", "warning", now, f"{p.name} dropped {p.drops} frames: no buffer")
+        for p in ports
+        if p.drops
+    ]
+    found += _victims(session, flows, now)
+    return found
+
+
+def _victims(session: Session, flows: list[FlowResult], now: int) -> list[SimulationFinding]:
+    """Flows that were paused although the queue before their receiver was empty."""
+    built = session.built
+    span = max(session.now_ps - session.scenario.measure_from_ps, 1) // PS_PER_NS
+    mean = built.arrays.port["queue_byte_ps"] / (span * PS_PER_NS)
+    found = []
+    for index, (flow, result) in enumerate(zip(built.pairs.flows, flows, strict=True)):
+        taker = built.pairs.requester if flow.traffic.verb == "read" else built.pairs.responder
+        last_hop = built.topology.ports[int(built.arrays.half["port"][taker[index]])].peer
+        if result.paused_ns > VICTIM_PAUSED_SHARE * span and mean[last_hop] < session.scenario.host.mtu_bytes:
+            share = 100 * result.paused_ns / span
+            text = (
+                f"{result.src} > {result.dst} QP 0x{result.dqpn:x} was paused {share:.0f} % of the time"
+                " although the queue to its receiver was empty"
+            )
+            found.append(SimulationFinding("victim-flow", "warning", now, text))
+    return found
+
+
