@@ -16,6 +16,8 @@ On dissection the opcode decides which headers follow; `show()` and `summary()` 
 is right (`pkt[BTH].icrc_ok`: True, False, or None where it cannot be checked: fragments, IPv6
 extension headers, IPv4 options). `bytes(pkt)` gives a dissected frame's own octets back.
 
+Connection management: `gsi()/CMReq(...)` and ten more messages, see `roce_pkt.layers.cm`.
+
 Coming from `scapy.contrib.roce`, change the import line: names, arguments and fields are the same.
 Both may be loaded; these layers then read port 4791 and EtherTypes 0x8915 and 0x8808, whichever was
 loaded first. `unbind()` leaves them to contrib, `bind()` takes them back. Scapy users may also load
@@ -31,6 +33,25 @@ from scapy.layers import vxlan as _vxlan  # noqa: F401  its bindings, for RoCE i
 
 from roce_pkt.layers.bindings import bind, fill_lower_fields, unbind
 from roce_pkt.layers.bth import BTH, CNP_OPCODE, cnp, opcode
+from roce_pkt.layers.cm import (
+    RDMACM,
+    RDMACM6,
+    CMApr,
+    CMDrep,
+    CMDreq,
+    CMLap,
+    CMMra,
+    CMRej,
+    CMRep,
+    CMReq,
+    CMRtu,
+    CMSidrRep,
+    CMSidrReq,
+    NVMeRDMARej,
+    NVMeRDMARep,
+    NVMeRDMAReq,
+    RSocketData,
+)
 from roce_pkt.layers.ecn import get_dscp, get_ecn, set_dscp, set_ecn
 from roce_pkt.layers.extended import (
     AETH,
@@ -57,6 +78,7 @@ from roce_pkt.layers.mac_control import (
     MACControlPause,
     pfc,
 )
+from roce_pkt.layers.mad import MAD, RMPP, gsi
 
 __all__ = [
     "AETH",
@@ -69,22 +91,42 @@ __all__ = [
     "FETH",
     "GRH",
     "IETH",
+    "MAD",
     "PAUSE",
     "PFC",
     "RDETH",
+    "RDMACM",
+    "RDMACM6",
     "RETH",
+    "RMPP",
     "XRCETH",
     "AtomicAckETH",
     "AtomicETH",
+    "CMApr",
+    "CMDrep",
+    "CMDreq",
+    "CMLap",
+    "CMMra",
+    "CMRej",
+    "CMRep",
+    "CMReq",
+    "CMRtu",
+    "CMSidrRep",
+    "CMSidrReq",
     "CNPPadding",
     "ImmDt",
     "MACControl",
     "MACControlClassBasedFlowControl",
     "MACControlPause",
+    "NVMeRDMARej",
+    "NVMeRDMARep",
+    "NVMeRDMAReq",
+    "RSocketData",
     "bind",
     "cnp",
     "get_dscp",
     "get_ecn",
+    "gsi",
     "opcode",
     "pfc",
     "set_dscp",

@@ -93,6 +93,12 @@ class DETH(ExtendedHeader):
     header = ib.DETH
     fields_desc = fields_of(ib.DETH)
 
+    def guess_payload_class(self, payload: bytes) -> Any:
+        """A management datagram where it is one, else as after every header."""
+        from roce_pkt.layers.mad import MAD, is_management
+
+        return MAD if is_management(self, payload) else super().guess_payload_class(payload)
+
     def words(self) -> str:
         """Source queue pair and key."""
         return f"DETH from qp 0x{self.sqpn:x} qkey 0x{self.qkey:x}"

@@ -19,8 +19,11 @@ from scapy.fields import (
     ByteField,
     Field,
     IntField,
+    IPField,
+    LEShortField,
     LongField,
     ShortField,
+    StrFixedLenField,
     XBitField,
     XByteField,
     XIntField,
@@ -53,7 +56,7 @@ def fields_of(table: header.Header, replace: Replacements | None = None) -> list
     for field in table.fields:
         instead = replace.get(field.name)
         if instead is None:
-            out.append(_generated(field, whole_octets=start % 8 == 0))
+            out.append(_generated(field, table.order, whole_octets=start % 8 == 0))
         else:
             if sum(map(_bits, instead)) != field.bits:
                 raise ValueError(f"{table.name}.{field.name}: replacement is not {field.bits} bits wide")
@@ -62,14 +65,46 @@ def fields_of(table: header.Header, replace: Replacements | None = None) -> list
     return out
 
 
-def _generated(field: header.Field, *, whole_octets: bool) -> Field:
-    if field.show == "ipv6":
-        return GidField(field.name, field.default, field.bits)
+def _generated(field: header.Field, order: header.Order, *, whole_octets: bool) -> Field:
+    match field.show:
+        case "ipv6":
+            return GidField(field.name, field.default, field.bits)
+        case "ipv4":
+            return IPField(field.name, "0.0.0.0")  # noqa: S104 - a default that means none
+        case "octets":
+            return StrFixedLenField(field.name, b"", length=field.bits // 8)
+        case _ if order == "little":
+            return LEShortField(field.name, field.default)
     hexadecimal = field.show in ("hex", "key")
     kinds = _WHOLE_HEX if hexadecimal else _WHOLE
     if whole_octets and field.bits in kinds:
         return kinds[field.bits](field.name, field.default)
     return (XBitField if hexadecimal else BitField)(field.name, field.default, field.bits)
+
+
+class Noted:
+    """A field shown with what its value means; the layer's class says that by `note_of`."""
+
+    __slots__ = ()
+
+    def i2repr(self, pkt: Any, x: Any) -> str:
+        """The value, and the note in brackets."""
+        text = str(super().i2repr(pkt, x))  # type: ignore[misc]
+        note = pkt.note_of(self.name) if isinstance(x, int) and pkt is not None else ""
+        return f"{text} ({note})" if note else text
+
+
+def noted(fields: Sequence[Field]) -> list[Field]:
+    """The same fields, shown with notes."""
+    for field in fields:
+        kind = type(field)
+        if kind not in _NOTED:
+            _NOTED[kind] = type(f"Noted{kind.__name__}", (Noted, kind), {"__slots__": ()})
+        field.__class__ = _NOTED[kind]
+    return list(fields)
+
+
+_NOTED: dict[type, type] = {}
 
 
 def _bits(field: Field) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from roce_pkt.errors import InputError, nearest
+from roce_pkt.errors import InputError
 from roce_pkt.wire import cm, cm_words, connect, mad, rdma_cm
 from roce_pkt.wire.exchange import Pair
 from roce_pkt.wire.header import Field
@@ -41,33 +41,15 @@ def settable() -> dict[str, dict[str, Field]]:
 
 
 def parse_service(text: str) -> int:
-    """A service id from `--service`.
+    """The service id of `--service`.
 
     Raises:
-        InputError: Neither a port, nor an application, nor a 64-bit number.
+        InputError: No port, no application, no 64-bit number.
     """
-    names = {name.lower(): key for key, name in rdma_cm.APPLICATIONS.items()}
-    if text.lower() in names:
-        space, port = names[text.lower()]
-        return rdma_cm.service_id(port, space)
-    if text.lower().startswith("0x"):
-        try:
-            service = int(text.replace("_", ""), 16)
-        except ValueError:
-            service = 1 << 64
-        if service < 1 << 64:
-            return service
-        raise InputError(f"--service: {text!r} is no 64-bit service id")
-    space, _, port_text = text.rpartition(":")
-    spaces = tuple(rdma_cm.PORT_SPACES.values())
-    if (space or "tcp").upper() in spaces and port_text.isascii() and port_text.isdigit():
-        port = int(port_text)
-        if port <= 0xFFFF:
-            return rdma_cm.service_id(port, (space or "tcp").upper())
-    raise InputError(
-        f"--service: {text!r} is no service{nearest(text.lower(), names)}; write a TCP port (4420), tcp:4420,"
-        f" udp:7174, ib:1, a service id (0x...) or an application ({', '.join(names)})"
-    )
+    try:
+        return rdma_cm.parse_service(text)
+    except InputError as error:
+        raise InputError(f"--service: {error}") from None
 
 
 def _client(wanted: Wanted) -> connect.Side:

@@ -140,14 +140,14 @@ def words(datagram: Management) -> Iterator[str]:
             yield f"[{status}]"
         return
     yield f"CM {cm.message_name(message.header)}"
-    yield from _message_words(message.header, message.values)
+    yield from message_words(message.header, message.values)
     if (application := application_of(datagram)) != rdma_cm.UNKNOWN and application:
         yield application
     if queue := datagram.find("nvme_rdma"):
         yield f"queue {queue.values['qid']}"
 
 
-def _message_words(header: Header, v: dict[str, int]) -> Iterator[str]:
+def message_words(header: Header, v: dict[str, int]) -> Iterator[str]:
     """Who, for whom, and what matters in each message."""
     if "request_id" in v:
         yield f"id 0x{v['request_id']:x}"

@@ -21,6 +21,7 @@ rsocket.c for rsockets.
 
 from __future__ import annotations
 
+from roce_pkt.errors import InputError, nearest
 from roce_pkt.wire.header import Field, Header
 
 _FRONT = (
@@ -131,6 +132,34 @@ def service_id(port: int, space: str = "TCP") -> int:
     """
     number = next(code for code, name in PORT_SPACES.items() if name == space)
     return PREFIX << 24 | number << 16 | port
+
+
+def parse_service(text: str) -> int:
+    """A service id in words: `tcp:4420`, a bare TCP port, an application's name, or `0x...`.
+
+    Raises:
+        InputError: None of these.
+    """
+    names = {name.lower(): key for key, name in APPLICATIONS.items()}
+    if text.lower() in names:
+        space, port = names[text.lower()]
+        return service_id(port, space)
+    if text.lower().startswith("0x"):
+        try:
+            service = int(text, 16)
+        except ValueError:
+            service = 1 << 64
+        if service < 1 << 64:
+            return service
+        raise InputError(f"{text!r} is no 64-bit service id")
+    space, _, port_text = text.rpartition(":")
+    known = (space or "tcp").upper() in PORT_SPACES.values() and port_text.isascii() and port_text.isdigit()
+    if known and int(port_text) <= 0xFFFF:
+        return service_id(int(port_text), (space or "tcp").upper())
+    raise InputError(
+        f"{text!r} is no service{nearest(text.lower(), names)}; write a TCP port (4420), tcp:4420, udp:7174,"
+        f" ib:1, a service id (0x...) or an application ({', '.join(names)})"
+    )
 
 
 def space_and_port(service: int) -> tuple[str, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import shutil
 
 import pytest
@@ -96,9 +97,22 @@ def tshark():
     return path
 
 
+def _number(header, scapy_layer, name):
+    """A Scapy field's value as the table's number."""
+    value = scapy_layer.getfieldval(name)
+    match header.field(name).show:
+        case "octets":
+            return int.from_bytes(value, "big")
+        case "ipv4":
+            return int(ipaddress.ip_address(value))
+        case _:
+            return value
+
+
 def _same_fields(packet, frame):
     """Every RoCE header of a dissected Scapy packet has the values `wire.frame.dissect` read."""
     found = [layer for layer in frame.layers if layer.header in (ib.GRH, ib.BTH, *ib.EXTENDED)]
+    found += frame.management.layers if frame.management else []
     ours = [p for p in packet.iterpayloads() if getattr(type(p), "header", None) is not None]
     assert [layer.header.name for layer in found] == [type(p).header.name for p in ours]
     for layer, scapy_layer in zip(found, ours, strict=True):
@@ -106,7 +120,7 @@ def _same_fields(packet, frame):
             if layer.header is ib.CNP:
                 assert scapy_layer.reserved1 << 64 | scapy_layer.reserved2 == value
             else:
-                assert scapy_layer.getfieldval(name) == value, (layer.header.name, name)
+                assert _number(layer.header, scapy_layer, name) == value, (layer.header.name, name)
 
 
 @pytest.fixture(scope="session")
