@@ -20,6 +20,8 @@ from roce_pkt.wire.frame import dissect as dissect_frame
 from roce_pkt.wire.present import addresses, frame_json, summary, tree
 
 if TYPE_CHECKING:
+    from roce_pkt.capture import Capture
+    from roce_pkt.capture.frames import Frames
     from roce_pkt.capture.model import Record
 
 
@@ -41,6 +43,10 @@ def dissect(
         str | None,
         typer.Option("--fields", metavar="A,B,C", help="Tab-separated fields, e.g. bth.psn,ip.src."),
     ] = None,
+    where: Annotated[
+        str | None,
+        typer.Option("--where", metavar="EXPR", help="Only frames that fit: 'opcode == CNP and dqpn == 18'."),
+    ] = None,
     count: Annotated[
         int | None, typer.Option("--count", min=1, metavar="N", help="Stop after N frames.")
     ] = None,
@@ -53,17 +59,43 @@ def dissect(
     from roce_pkt.capture import open as open_capture
 
     source = open_capture(capture, udp_port)
-    records = islice(source.records(), count)
     if frame is not None:
-        return _one(capture, records, frame, form, udp_port)
+        return _one(capture, source.records(), frame, form, udp_port)
     if fields is not None:
-        return _fields(records, [f.strip() for f in fields.split(",") if f.strip()], udp_port)
+        _fields(source, [f.strip() for f in fields.split(",") if f.strip()], where, count)
+        return 0
+    records = islice(_records(source, where), count)
     if form is not DissectFormat.TEXT:
         return _json(records, form, udp_port)
     _lines(records, udp_port)
     for loss in source.losses:
         sys.stderr.write(printable(f"{loss.severity}: {loss.text}") + "\n")
     return 0
+
+
+def _batches(source: Capture, where: str | None) -> Iterator[Frames]:
+    """Column batches, reduced to the frames that fit."""
+    if where is None:
+        yield from source
+        return
+    from roce_pkt.capture.where import Where
+
+    test = Where(where)
+    for frames in source:
+        yield frames[test.mask(frames)]
+
+
+def _records(source: Capture, where: str | None) -> Iterator[Record]:
+    """Frames one by one; selected by columns when there is something to select."""
+    if where is None:
+        yield from source.records()
+        return
+    from roce_pkt.capture.model import Record
+
+    names = ("number", "time_ns", "interface_id", "link_type", "cap_len", "wire_len")
+    for frames in _batches(source, where):
+        for row, values in enumerate(zip(*(frames.column(n).tolist() for n in names), strict=True)):
+            yield Record(**dict(zip(names, values, strict=True)), octets=frames.octets(row))
 
 
 def _read(record: Record, udp_port: int) -> Dissection:
@@ -206,17 +238,28 @@ def _resolve(name: str, known: list[str]) -> str:
     raise InputError(f"--fields: unknown field {name!r}{nearest(name, known)}")
 
 
-def _fields(records: Iterator[Record], names: list[str], udp_port: int) -> int:
-    known = field_names()
-    columns = [_resolve(name, known) for name in names]
-    if not columns:
+def _fields(source: Capture, names: list[str], where: str | None, count: int | None) -> None:
+    """Tab-separated fields: from columns where every name is one, else from each frame's JSON."""
+    from roce_pkt.report import tsv
+
+    if not names:
         raise InputError("--fields: no field named")
-    sys.stdout.write("\t".join(columns) + "\n")
-    for record in records:
-        flat = _flat(_as_json(record, udp_port))
-        values = (flat.get(column) for column in columns)
-        sys.stdout.write("\t".join("" if v is None else _cell(v) for v in values) + "\n")
-    return 0
+    if all(tsv.known(name) for name in names):
+        rows = (line for frames in _batches(source, where) for line in tsv.lines(frames, names))
+    else:
+        known = field_names()
+        columns = [_resolve(name, known) for name in names]
+        rows = (_row(record, columns, source.udp_port) for record in _records(source, where))
+    write = sys.stdout.write
+    write("\t".join(names) + "\n")
+    for line in islice(rows, count):
+        write(line + "\n")
+
+
+def _row(record: Record, columns: list[str], udp_port: int) -> str:
+    flat = _flat(_as_json(record, udp_port))
+    values = (flat.get(column) for column in columns)
+    return "\t".join("" if v is None else _cell(v) for v in values)
 
 
 def _cell(value: object) -> str:

@@ -87,10 +87,36 @@ def test_fields(capsys):
     )
     assert code == 0
     assert out == (
-        "bth.psn\tip.src\tbth.name\ticrc.ok\tatomiceth.rkey\n"
+        "psn\tip.src\tname\ticrc.ok\tatomiceth.rkey\n"
         "5023785\t10.0.0.2\tRC_COMPARE_SWAP\ttrue\t0x00000b79\n"
         "5023785\t10.0.0.1\tRC_ATOMIC_ACKNOWLEDGE\ttrue\t\n"
     )
+
+
+def test_fields_from_columns_and_from_json_agree(capsys):
+    names = "number,opcode,psn,dqpn,rkey,va,syndrome,orig,sport,dscp,padcount,icrc_ok"
+    _, columns, _ = said(capsys, "dissect", PCAP, "--fields", names)
+    dotted = "number,bth.opcode,bth.psn,bth.dqpn,atomiceth.rkey,atomiceth.va,aeth.syndrome,atomicacketh.orig"
+    _, json_rows, _ = said(
+        capsys, "dissect", PCAP, "--fields", f"{dotted},udp.sport,ip.dscp,bth.padcount,icrc.ok"
+    )
+    for one, two in zip(columns.splitlines()[1:], json_rows.splitlines()[1:], strict=True):
+        ok = {"1": "true", "0": "false", "-1": ""}[one.split("\t")[-1]]
+        assert one.split("\t")[:-1] == two.split("\t")[:-1]
+        assert ok == two.split("\t")[-1]
+
+
+def test_where_selects(capsys):
+    expression = "opcode == RC_FETCH_ADD and psn >= 5023790 and src == 10.0.0.2"
+    _, out, _ = said(capsys, "dissect", PCAP, "--where", expression)
+    assert [line.split()[0] for line in out.splitlines()] == ["13"]
+    _, out, _ = said(capsys, "dissect", PCAP, "--where", expression, "--fields", "number,psn")
+    assert out == "number\tpsn\n13\t5023790\n"
+    _, out, _ = said(capsys, "dissect", PCAP, "--where", expression, "--format", "jsonl")
+    assert json.loads(out)["number"] == 13
+    code, _, err = said(capsys, "dissect", PCAP, "--where", "opcde == 1")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "opcode" in err
 
 
 def test_check_tells_errors_by_its_exit_code(capsys):
@@ -174,7 +200,7 @@ READ_EXCHANGE = ["RC_RDMA_READ_REQUEST", *(f"RC_RDMA_READ_RESPONSE_{p}" for p in
         ("nak --code 2", ["RC_ACKNOWLEDGE"]),
         ("rnr --code 12", ["RC_ACKNOWLEDGE"]),
         ("cnp --count 3 --gap 50us", ["CNP"] * 3),
-        ("ud --qp 1 --set deth.qkey=0x80010000", ["UD_SEND_ONLY"]),
+        ("ud --set deth.qkey=0x80010000", ["UD_SEND_ONLY"]),
         ("opcode --opcode RD_SEND_MIDDLE --length 256", ["RD_SEND_MIDDLE"]),
         ("opcode --opcode 0xe0", ["0xe0"]),
         ("pfc --quanta 3=65535 --quanta 4=0", [None]),
