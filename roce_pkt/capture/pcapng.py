@@ -149,6 +149,11 @@ class Pcapng:
             return f"block length {length} is impossible"
         return kind, length
 
+    def is_frame(self, view: memoryview) -> bool:
+        """True when the block at the start of a window holds a frame."""
+        kind = int.from_bytes(view[:4], "big" if self.big_endian else "little")
+        return kind in (ENHANCED_PACKET, SIMPLE_PACKET, OBSOLETE_PACKET)
+
     def one(self, view: memoryview, pos: int, at: int, count: int) -> tuple[int, Record | None] | Stop:
         """The block at `pos` of a window that starts at file offset `at`; see `Pcap.one`."""
         end = len(view)

@@ -147,9 +147,22 @@ class Walk:
         self.format = _recognise(self.source, self.extras)
         self.at = self.format.start
         self.count = 0
+        self._preamble()
         self._need = 1
         self._lost = 0
         self._over = False
+
+    def _preamble(self) -> None:
+        """Take in what stands before the first frame, so that interfaces are known at once."""
+        form = self.format
+        while isinstance(form, pcapng.Pcapng):
+            view = self.source.view(self.at, pcapng.BLOCK_OVERHEAD)
+            if form.is_frame(view):
+                return
+            found = form.one(view, 0, self.at, 0)
+            if isinstance(found, Stop):
+                return
+            self.at += found[0]
 
     def view(self) -> memoryview:
         """Octets from where the walk stands."""
