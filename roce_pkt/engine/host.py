@@ -36,6 +36,7 @@ from roce_pkt.engine.records import (
 from roce_pkt.fabric.red import CE, NOT_ECT
 
 NO_ANSWER = 255
+ATOMIC_BYTES = 8
 
 
 @law
@@ -78,6 +79,8 @@ def execute(w, h, r, f, t):
     if r.service != RC:
         if r.service != UC or uc.receive(r, f.psn, f.flags & FIRST):
             r.received_bytes += f.payload
+            if f.flags & LAST:
+                r.msn = (r.msn + 1) & 0xFFFFFF
         return NO_ANSWER
     verdict = responder.judge(r, f.psn)
     if verdict == responder.ACCEPT:
@@ -146,7 +149,7 @@ def notify(w, p, h, r, t):
 def take_response(w, h, q, f, t):
     """READ or ATOMIC data comes back to its requester."""
     if f.psn == q.una:
-        q.received_bytes += f.payload
+        q.received_bytes += f.payload if f.kind == READ_RESPONSE else ATOMIC_BYTES
         q.repeating = 0
         done(w, h, q, requester.acknowledged(q, f.psn + 1, t), t)
     elif f.psn > q.una and not q.repeating:

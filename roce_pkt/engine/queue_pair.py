@@ -17,6 +17,7 @@ from roce_pkt.engine.pool import take
 from roce_pkt.engine.records import (
     ACK_REQUEST,
     AGAIN,
+    ATOMIC_REQUEST,
     FAR_PS,
     FIRST,
     LAST,
@@ -68,6 +69,10 @@ def compose(w, d, k, t):
     if q.sends == READ_REQUEST:
         count = q.message_packets - q.offset
         flags = FIRST | LAST
+        size = np.int64(w.read_request_bytes)
+    elif q.sends == ATOMIC_REQUEST:
+        flags = FIRST | LAST
+        size = np.int64(w.atomic_request_bytes)
     else:
         payload = np.int64(w.mtu_bytes)
         if q.offset == 0:
@@ -99,6 +104,8 @@ def compose(w, d, k, t):
     f.flags = flags
     f.count = count
     q.sent += 1
+    if q.service != RC and q.snd >= q.limit:
+        q.ended_ps = t  # nobody acknowledges: done when sent
     w.data_sent += 1
     happened = 0
     if w.reacts:

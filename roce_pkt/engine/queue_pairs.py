@@ -59,10 +59,9 @@ class QueuePairs:
     sport: NDArray[np.int64]
     half: NDArray[Any]
 
-    def first_send_ps(self) -> NDArray[np.int64]:
+    def first_send_ps(self, hosts: int) -> NDArray[np.int64]:
         """When the first queue pair of each host may send, (hosts,)."""
-        hosts = int(self.host_of_half.max()) + 1
-        first = np.full(max(hosts, 1), FAR_PS, np.int64)
+        first = np.full(hosts, FAR_PS, np.int64)
         ready = self.half["idle"] == 0
         np.minimum.at(first, self.host_of_half[ready], self.half["avail_ps"][ready])
         return first
@@ -165,6 +164,8 @@ def _work(
         half["window"][requester] = scenario.host.transport.max_rd_atomic * packets
         half["sends"][requester] = records.READ_REQUEST if traffic.verb == "read" else records.ATOMIC_REQUEST
         half["sends"][responder] = records.READ_RESPONSE
+        half["window"][responder] = ENDLESS_PACKETS
+        half["timeout_ps"][responder] = NEVER_PS  # lost responses are the requester's to ask for again
     if traffic.transport != "rc":
         half["window"][requester] = ENDLESS_PACKETS
         half["timeout_ps"][requester] = NEVER_PS

@@ -175,7 +175,7 @@ def _nodes(
         node[index]["salt"] = dice.stream_of(scenario.seed, 1 << 20 | index)[0]
     tree = np.full(int(2 * node["leaves"].astype(np.int64).sum()), IDLE_KEY, np.int64)
     top = np.full(2 * count, IDLE_KEY, np.int64)
-    first_sends = pairs.first_send_ps()
+    first_sends = pairs.first_send_ps(net.hosts)
     for host in range(net.hosts):
         n = node[host]
         base, size = int(n["base"]), int(n["leaves"])

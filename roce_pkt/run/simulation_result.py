@@ -175,7 +175,7 @@ def _flows(session: Session, names: Names) -> list[FlowResult]:
                 verb=flow.traffic.verb,
                 goodput_bps=int(taker["received_bytes"]) * 8 * PS_PER_S / span if span > 0 else 0.0,
                 completion_ns=(ended - flow.start_ps) // PS_PER_NS if ended >= 0 else None,
-                messages=int(q["messages"]),
+                messages=int(q["messages"] if q["service"] == records.RC else r["msn"]),
                 ce=int(taker["ce"]),
                 cnps=int(taker["cnps"]),
                 retransmissions=int(q["again"]) + int(r["again"]),
