@@ -17,8 +17,10 @@ import tshark
 
 GOLDEN = tshark.GOLDEN / "mad"
 
-_MAD = ("baseversion", "mgmtclass", "classversion", "method", "status", "transactionid", "attributeid")
-_MAD += ("attributemodifier", "classspecific")
+_MAD = (
+    *("baseversion", "mgmtclass", "classversion", "method", "status", "transactionid", "attributeid"),
+    *("attributemodifier", "classspecific"),
+)
 _REQ = {
     "": "local_comm_id",
     "serviceid.dport": "port",

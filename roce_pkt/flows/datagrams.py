@@ -13,6 +13,8 @@ from roce_pkt.wire.dissection import Management
 
 def rows(frames: Frames) -> NDArray[np.intp]:
     """Rows of a batch that hold a datagram to QP 0 or 1, or one with the key of QP 1 and a MAD's size."""
+    if not frames.has(ib.DETH).any():
+        return np.empty(0, np.intp)
     roce = (frames.kind == KIND_ROCEV2) | (frames.kind == KIND_ROCEV1)
     sized = (frames.qkey == ib.GSI_QKEY) & (frames.payload_len == mad.MAD_BYTES)
     return np.flatnonzero(

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_pkt.flows.survey import IS_REQUEST, Rows, Survey
-from roce_pkt.flows.table import FlowTable, destination_of, source_of
+from roce_pkt.flows.table import FlowTable, Key, destination_of, source_of
 
 ENOUGH_ANSWERS = 1000
 """A flow whose acknowledgements were compared this often needs no more of it."""
@@ -115,14 +115,26 @@ def ambiguous(survey: Survey) -> set[int]:
     return wanted
 
 
-def owners(survey: Survey, partners: Mapping[int, int]) -> list[Owner]:
+def owners(
+    survey: Survey, partners: Mapping[int, int], halves: Mapping[Key, Key] | None = None
+) -> list[Owner]:
     """Whom each kind of notification (`Survey.cnps`) is for.
 
     Args:
         survey: The flows.
         partners: Each flow's other half, as far as known.
+        halves: What communication management told of them, `Connections.halves()`.
     """
-    return [_owner(survey, partners, key) for key in survey.cnps.keys]
+    return [
+        _told_by_cm(survey, halves or {}, key) or _owner(survey, partners, key) for key in survey.cnps.keys
+    ]
+
+
+def _told_by_cm(survey: Survey, halves: Mapping[Key, Key], key: Key) -> Owner | None:
+    """The flow whose other half has the queue pair that a notification names."""
+    half = halves.get(key)
+    flow = None if half is None else survey.flows.find(half)
+    return None if flow is None else Owner(flow)
 
 
 def _sides(survey: Survey, key: tuple[int, int, int, int, int]) -> tuple[list[int], list[int]]:

@@ -18,6 +18,7 @@ from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.cc.parameters import Setting
 from roce_pkt.events import Event
 from roce_pkt.flows import pairs
+from roce_pkt.flows.connections import Connections
 from roce_pkt.flows.size import LINK_OVERHEAD_BYTES
 from roce_pkt.flows.survey import IS_DATA, Rows, Survey
 from roce_pkt.run.findings import findings
@@ -100,8 +101,10 @@ class _Batches:
         self._capture = capture
         self._kept: list[Batch] | None = []
         self.survey = Survey(LINK_OVERHEAD_BYTES)
+        self.connections = Connections()
         for frames in capture:
             rows = self.survey.add(frames)
+            self.connections.add(frames)
             if self._kept is not None:
                 self._kept.append((rows, _pause_frames(frames)))
                 if self.survey.frames > KEPT_FRAMES and capture.path != "-":
@@ -128,7 +131,7 @@ def _owners(batches: _Batches) -> list[pairs.Owner]:
     if wanted:
         for rows, _ in batches.again():
             evidence.add(rows)
-    return pairs.owners(batches.survey, evidence.partners())
+    return pairs.owners(batches.survey, evidence.partners(), batches.connections.halves())
 
 
 def _steps(survey: Survey, setup: Setup, owners: list[pairs.Owner]) -> float:

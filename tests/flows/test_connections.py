@@ -19,9 +19,10 @@ from roce_pkt.capture.writer import write_pcap
 from roce_pkt.flows import connections as room
 from roce_pkt.flows.connections import Connections
 from roce_pkt.flows.table import FlowTable
+from roce_pkt.run.observe import observe
 from roce_pkt.wire import cm, connect, ib, rdma_cm
 from roce_pkt.wire.build import Path
-from roce_pkt.wire.exchange import Pair
+from roce_pkt.wire.exchange import Pair, cnp
 from roce_pkt.wire.opcode import OPCODES
 
 PCAPS = ROOT / "pcaps"
@@ -283,3 +284,22 @@ def test_any_order_of_messages(tmp_path_factory, steps):
         json.dumps(one.as_json())
     halves = found.halves()
     assert all(halves[halves[key]] == key for key in halves)
+
+
+def test_a_notification_finds_its_flow_by_cm_alone(tmp_path):
+    """Two connections between the same hosts, no acknowledge captured: only CM can tell them apart."""
+    second = connect.Side(Pair(dqpn=0x24, sqpn=0x35, psn=5), local_id=7, remote_id=8)
+    births = [f for client in (CLIENT, second) for f in connect.handshake(client, client.peer())]
+    data = [client.pair.request("RC_SEND_ONLY", 0, None, b"data") for client in (CLIENT, second)]
+
+    def observed(frames):
+        path = tmp_path / "two.pcap"
+        records = (Record(i, i * 1000, 0, 1, len(f), len(f), f) for i, f in enumerate(frames, 1))
+        write_pcap(path, records, force=True)
+        return observe(open_capture(path))
+
+    blind = observed([*data, cnp(second.pair)])
+    assert [len(one.candidates) for one in blind.unmatched] == [2]
+    told = observed([*births, *data, cnp(second.pair)])
+    assert not told.unmatched
+    assert {flow.key.dqpn: flow.cnps_seen for flow in told.flows if flow.key.dqpn > 1} == {0x22: 0, 0x24: 1}
