@@ -8,7 +8,7 @@ from pathlib import Path
 from roce_pkt.errors import InputError
 from roce_pkt.scenario.fault import Fault
 from roce_pkt.scenario.field import rows_of
-from roce_pkt.scenario.reader import MAX_BYTES, read_faults
+from roce_pkt.scenario.reader import file_text, read_faults
 
 
 def fault_from_words(text: str) -> Fault:
@@ -45,14 +45,4 @@ def faults_from_file(path: str | Path) -> tuple[Fault, ...]:
     Raises:
         InputError: It cannot be read, or something in it is wrong.
     """
-    try:
-        with Path(path).open("rb") as file:
-            octets = file.read(MAX_BYTES + 1)
-        text = octets.decode()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not a text file (octet {error.start} is not UTF-8)") from error
-    if len(octets) > MAX_BYTES:
-        raise InputError(f"{path}: more than {MAX_BYTES} octets is no list of faults")
-    return read_faults(text, str(path))
+    return read_faults(file_text(path), str(path))

@@ -58,16 +58,26 @@ def read_file(path: str | Path, overrides: Mapping[str, str] | None = None) -> S
         ScenarioError: Something in it is wrong.
         InputError: It cannot be read.
     """
-    file = Path(path)
+    return read_text(file_text(path), str(path), overrides)
+
+
+def file_text(path: str | Path) -> str:
+    """The text of a TOML file.
+
+    Raises:
+        InputError: It cannot be read, is too large or no text.
+    """
     try:
-        if file.stat().st_size > MAX_BYTES:
-            raise InputError(f"{path}: more than {MAX_BYTES} octets is no scenario file")
-        text = file.read_text(encoding="utf-8")
+        with Path(path).open("rb") as file:
+            octets = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror}") from error
+    if len(octets) > MAX_BYTES:
+        raise InputError(f"{path}: more than {MAX_BYTES} octets is no scenario file")
+    try:
+        return octets.decode()
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is not a text file (octet {error.start} is not UTF-8)") from error
-    return read_text(text, str(path), overrides)
 
 
 def read_text(text: str, name: str = "scenario", overrides: Mapping[str, str] | None = None) -> Scenario:
@@ -95,14 +105,19 @@ def read_text(text: str, name: str = "scenario", overrides: Mapping[str, str] | 
 
 def _override(values: dict[str, Any], key: str, text: str) -> None:
     *tables, last = key.split(".")
+    targets = [values]
     for table in tables:
-        values = values.setdefault(table, {})
-        if not isinstance(values, dict):
+        # a key of [[traffic]] is changed in every such table
+        inner = [target.setdefault(table, {}) for target in targets]
+        targets = [one for found in inner for one in (found if isinstance(found, list) else [found])]
+        if not all(isinstance(target, dict) for target in targets):
             raise ScenarioError(key, f"{table!r} is not a table")
     try:
-        values[last] = tomllib.loads(f"value = {text}")["value"]
+        value = tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
-        values[last] = text
+        value = text
+    for target in targets:
+        target[last] = value
 
 
 def read_faults(text: str, name: str) -> tuple[Fault, ...]:

@@ -1,0 +1,1 @@
+"""Workloads: patterns -> messages -> packets at the rate of a line, and the frames they make."""
