@@ -165,7 +165,7 @@ def on_cnp(p: Any, s: Any, now: int) -> int:
         s.alpha_due_ps = now + p.alpha_period_ps
         s.poll_start_ps = now + p.cut_period_ps + CUT_CHECK_AFTER_ALPHA_PS
         if p.rate_on_first_cnp_bps > 0.0:
-            s.rate_bps = min(s.rate_bps, p.rate_on_first_cnp_bps)
+            s.rate_bps = max(p.min_rate_bps, min(s.rate_bps, p.rate_on_first_cnp_bps))
             s.target_bps = s.rate_bps
     happened = 0
     if p.alpha_timer == FREE:

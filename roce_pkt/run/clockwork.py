@@ -38,6 +38,7 @@ CLOCK = np.dtype(
         ("cnp_at", "i8"),  # notifications delivered of those announced
         ("sent_at", "i8"),  # frames counted of those announced
         ("bucket", "i8"),
+        ("steps", "i8"),  # of timers, without a notification in between
         ("skipped_ps", "i8"),
         ("cuts", "i8"),
         ("telling", "i8"),  # write the log
@@ -112,6 +113,7 @@ def next_full(p: Any, s: Any, c: Any, sent: Any) -> int:
 @law
 def jump(p: Any, s: Any, c: Any, time_ps: int) -> None:
     """Give up following the timers through a gap."""
+    c.steps = 0
     c.skipped_ps += time_ps - c.now_ps
     c.now_ps = time_ps
     if s.increase_due_ps != NEVER_PS:
@@ -151,7 +153,6 @@ def advance(
     Returns:
         False when the log is full: read it, set `logged` to 0 and call again.
     """
-    steps = 0
     while True:
         if c.telling and c.logged + 1 >= len(log_i):
             return False
@@ -166,10 +167,9 @@ def advance(
         if due > until_ps or due == NEVER_PS:
             break
         if due == timer:
-            steps += 1
-            if steps > MOST_STEPS:
+            c.steps += 1
+            if c.steps > MOST_STEPS:
                 jump(p, s, c, min(until_ps, cnp, full))
-                steps = 0
                 continue
         c.now_ps = due
         row = full_row + 1
@@ -179,7 +179,7 @@ def advance(
         if due == timer:
             happened(p, s, c, on_timer(p, s, due), 0, history, log_i, log_f)
         elif due == cnp:
-            steps = 0
+            c.steps = 0
             frame = int(cnp_frame[c.cnp_at])
             c.cnp_at += 1
             happened(p, s, c, on_cnp(p, s, due), frame, history, log_i, log_f)

@@ -41,7 +41,7 @@ def _frames(survey: Survey) -> list[Finding]:
         text = f"{survey.wrong_icrc} frames have a wrong ICRC; a NIC drops them, so their marks do not count"
         out.append(Finding("icrc.wrong", "error", text, survey.first_wrong_icrc))
     if survey.backwards:
-        text = f"time runs backwards {survey.backwards} times; the machines take the later time then"
+        text = f"time runs backwards {survey.backwards} times; near frames are put in order, others moved up"
         out.append(Finding("capture.time", "warning", text, survey.first_backwards))
     return out
 

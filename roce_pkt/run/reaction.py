@@ -75,7 +75,7 @@ class ReactionPoint:
         """Let all that is due up to `until_ps` happen."""
         shop, c = self._shop, self.c
         cnps = np.array(self._cnps, np.int64).reshape(-1, 2)
-        c.cnp_at = 0
+        c.cnp_at = c.steps = 0
         cnp_ps, cnp_frame = cnps[:, 0].copy(), cnps[:, 1].copy()
         while not shop.advance(
             shop.p, self.s, c, until_ps, cnp_ps, cnp_frame, self._sent_ps, self._sent, self._history,
