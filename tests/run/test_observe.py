@@ -317,6 +317,7 @@ def test_foreign_names_reach_the_right_machine(tmp_path):
 KINDS_OF_FRAME = ["data", "marked", "cnp", "ack", "pfc"]
 
 
+@examples(max_examples=50)
 @given(
     st.lists(
         st.tuples(st.integers(0, 500), st.sampled_from(["data", "marked", "cnp", "ack", "pfc"])), max_size=40
