@@ -19,8 +19,6 @@ from roce_pkt.wire import ib, icrc
 from roce_pkt.wire.frame import dissect
 from roce_pkt.wire.opcode import CNP, OPCODES
 
-_LINK_BYTES = 24
-
 
 class _Span:
     """How many PSNs a numbering uses, as far as its frames show."""
@@ -50,7 +48,7 @@ class Resume:
     """
 
     def __init__(self, capture: Capture) -> None:
-        survey = Survey(_LINK_BYTES)
+        survey = Survey()
         for frames in capture:
             survey.add(frames)
         evidence = Evidence(survey, range(len(survey.flows)))

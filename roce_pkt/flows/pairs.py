@@ -14,7 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from roce_pkt.flows.survey import IS_REQUEST, Rows, Survey
+from roce_pkt.flows.rows import ANSWERS, INTACT, IS_REQUEST, Rows
+from roce_pkt.flows.survey import Survey
 from roce_pkt.flows.table import FlowTable, Key, destination_of, source_of
 
 ENOUGH_ANSWERS = 1000
@@ -62,9 +63,9 @@ class Evidence:
         known = np.zeros(len(rows), bool)
         data = ~rows.cnp & (rows.flow < len(self._wanted))
         known[data] = self._wanted[rows.flow[data]]
-        requests = np.flatnonzero(known & IS_REQUEST[rows.opcode] & rows.intact)
+        requests = np.flatnonzero(known & IS_REQUEST[rows.opcode] & rows.having(INTACT))
         known[data] &= self._open[rows.flow[data]]
-        answers = np.flatnonzero(known & rows.answers & rows.intact)
+        answers = np.flatnonzero(known & rows.having(ANSWERS | INTACT))
         if not len(requests) or not len(answers):
             return
         asked = np.unique(

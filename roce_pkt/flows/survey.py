@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,77 +14,30 @@ from numpy.typing import NDArray
 
 from roce_pkt.capture.columns import KIND_OTHER, KIND_ROCEV1, KIND_ROCEV2, KINDS, hint_text
 from roce_pkt.capture.frames import Frames
-from roce_pkt.flows.size import frame_octets
-from roce_pkt.flows.table import KEY_COLUMNS, FlowTable, Ids, destination_of, source_of
+from roce_pkt.flows import rows as reduced
+from roce_pkt.flows.rows import (
+    IS_ACK,
+    IS_ANSWER,
+    IS_DATA,
+    IS_DATAGRAM,
+    NAK_SEQUENCE_ERROR,
+    NAK_TYPE,
+    UNTAGGED,
+    Rows,
+)
+from roce_pkt.flows.size import LINK_OVERHEAD_BYTES, frame_octets
+from roce_pkt.flows.table import KEY_COLUMNS, FlowTable, destination_of, source_of
 from roce_pkt.wire import ib
-from roce_pkt.wire.aeth import TYPES
-from roce_pkt.wire.opcode import CNP, OPCODES, RESPONSES, TRANSPORT_BASES
+from roce_pkt.wire.opcode import CNP
 
-CE = 3
 _READ = (
     *KEY_COLUMNS, "number", "time_ns", "kind", "status", "headers", "opcode", "psn", "sqpn", "syndrome",
-    "ecn", "icrc_ok", "eth_dst", "ip_version", "ip_len", "paylen", "vlan_count", "wire_len",
+    "ecn", "dscp", "icrc_ok", "eth_src", "eth_dst", "interface_id", "pcp", "ip_version", "ip_len", "paylen",
+    "vlan_count", "wire_len",
 )  # fmt: skip
 MOST_SENDERS = 4096
 """Source queue pairs remembered of one datagram flow."""
-
-
-def _opcodes(chosen: set[int]) -> NDArray[np.bool_]:
-    table = np.zeros(256, bool)
-    table[sorted(chosen)] = True
-    return table
-
-
-_ACKS = {op.value for op in OPCODES.values() if op.operation in ("ack", "atomic_ack")}
-IS_DATA = ~_opcodes(_ACKS | {CNP})
-"""Opcodes a sending queue pair is throttled in; unknown ones count as data."""
-IS_ACK = _opcodes({op.value for op in OPCODES.values() if op.operation == "ack"})
-IS_REQUEST = _opcodes({op.value for op in OPCODES.values() if op.request and op.transport in ("RC", "XRC")})
-# spec: IBTA 9.7.5.1.1: an acknowledge carries the PSN of the request it answers; so does the first of
-# the packets that answer a READ
-IS_ANSWER = _opcodes({op.value for op in OPCODES.values() if op.operation in RESPONSES and op.starts_message})
-_NAK = TYPES.index("nak")
-IS_DATAGRAM = _opcodes({value for value in range(256) if value & 0xE0 == TRANSPORT_BASES["UD"]})
-
-
-@dataclass(slots=True)
-class Rows:
-    """The RoCE frames of one batch, reduced: one array element a frame.
-
-    Args:
-        number: 1-based frame number.
-        time_ns: Nanoseconds since 1970.
-        flow: Number in `Survey.flows`; for CNPs the number in `Survey.cnps`.
-        octets: Ethernet header to ICRC.
-        opcode: BTH opcode.
-        psn: Packet sequence number.
-        ce: Carries CE.
-        answers: Acknowledges, or begins to answer, the request of its PSN.
-        intact: The ICRC is right or cannot be checked: the receiver took the frame.
-    """
-
-    number: Ids
-    time_ns: Ids
-    flow: Ids
-    octets: Ids
-    opcode: NDArray[np.uint8]
-    psn: Ids
-    ce: NDArray[np.bool_]
-    answers: NDArray[np.bool_]
-    intact: NDArray[np.bool_]
-
-    def __len__(self) -> int:
-        return len(self.number)
-
-    @property
-    def cnp(self) -> NDArray[np.bool_]:
-        """Frames that are notifications."""
-        return self.opcode == CNP
-
-    @property
-    def marked_data(self) -> NDArray[np.bool_]:
-        """Frames that feed a notification point."""
-        return self.ce & self.intact & IS_DATA[self.opcode]
+_NEVER, _ALWAYS = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 
 
 class Flow(NamedTuple):
@@ -96,7 +48,7 @@ class Flow(NamedTuple):
         frames: Frames, notifications excluded.
         octets: Octets as the capture counts them.
         data_frames: Frames that a sending queue pair is throttled in.
-        ce: Frames that carry CE.
+        ecn: Frames by ECN field: Not-ECT, ECT(1), ECT(0), CE.
         first_ns: Time of the first frame.
         last_ns: Time of the last frame.
         wire_rate_bps: Mean rate on the wire, preamble and gap included; None with fewer than two times.
@@ -106,74 +58,142 @@ class Flow(NamedTuple):
     frames: int
     octets: int
     data_frames: int
-    ce: int
+    ecn: tuple[int, int, int, int]
     first_ns: int
     last_ns: int
     wire_rate_bps: float | None
 
+    @property
+    def ce(self) -> int:
+        """Frames that carry CE."""
+        return self.ecn[reduced.ECN_CE]
+
+
+class Sums:
+    """Running sums of every flow: one row each, one column for each of `SUMS`."""
+
+    NAMES = (
+        "frames", "data_frames", "octets", "wire_octets", "last_octets", "first_ns", "last_ns",
+        "ecn0", "ecn1", "ecn2", "ecn3",
+    )  # fmt: skip
+    AT = {name: at for at, name in enumerate(NAMES)}  # noqa: RUF012 - a table that stays as it is
+
+    def __init__(self) -> None:
+        self.table = np.zeros((0, len(self.NAMES)), np.int64)
+        self.ports = np.zeros(0, np.uint64)
+
+    def grow(self, size: int) -> None:
+        """Have at least `size` rows."""
+        old = len(self.table)
+        if old < size:
+            more = np.zeros((max(size, 2 * old, 64) - old, len(self.NAMES)), np.int64)
+            more[:, self.AT["first_ns"]], more[:, self.AT["last_ns"]] = _NEVER, _ALWAYS
+            self.table = np.concatenate((self.table, more))
+            self.ports = np.concatenate((self.ports, np.zeros(len(more), np.uint64)))
+
+    def column(self, name: str) -> NDArray[np.int64]:
+        """One sum of every flow."""
+        return self.table[:, self.AT[name]]
+
 
 class Survey:
     """Everything the first pass learns.
-
-    Args:
-        link_overhead_bytes: What a frame takes on the wire besides `Rows.octets`.
 
     Attributes:
         flows: Directed flows, notifications excluded.
         cnps: Notifications by their own addresses and queue pair.
         contents: What kinds of frames there are; `other` by what they look like.
         senders: Source queue pairs of datagram flows.
-        ports: First destination MAC address of each flow: the receiving port, on its own link.
     """
 
-    def __init__(self, link_overhead_bytes: int) -> None:
+    def __init__(self) -> None:
         self.flows, self.cnps = FlowTable(), FlowTable()
         self.contents: Counter[str] = Counter()
         self.senders: dict[int, set[int]] = {}
-        self.ports: list[int] = []
         self.frames = 0
         self.wrong_icrc, self.first_wrong_icrc = 0, 0
         self.backwards, self.first_backwards = 0, 0
         self.first_ns: int | None = None
         self.last_ns: int | None = None
-        self.cnp_counts: Counter[int] = Counter()
-        self._overhead = link_overhead_bytes
+        self.sums, self._waste = Sums(), Sums()
+        self._cnps = np.zeros(0, np.int64)
         self._latest_ns: int | None = None
-        self._sums: dict[str, NDArray[np.int64]] = {}
-        self._grow(1)
 
     def add(self, frames: Frames) -> Rows:
         """Count a batch and reduce it."""
         self._times(frames)
         self._contents(frames)
+        if frames.kernel == "compiled":
+            return self._walk(frames, count=True)
         rows = self.rows(frames)
         self._tally(rows, frames)
         return rows
 
     def rows(self, frames: Frames) -> Rows:
         """Reduce a batch without counting it: for a second pass."""
+        if frames.kernel == "compiled":
+            return self._walk(frames, count=False)
         roce = (frames.kind == KIND_ROCEV2) | (frames.kind == KIND_ROCEV1)
         which = np.flatnonzero(roce & frames.has(ib.BTH))
         frames = Frames({name: frames.column(name)[which] for name in _READ})
-        opcode = frames.opcode
-        flow = np.empty(len(frames), np.int64)
-        cnp = opcode == CNP
+        opcode, cnp = frames.opcode, frames.opcode == CNP
+        flow = np.empty(len(frames), np.int32)
         for table, rows in ((self.cnps, np.flatnonzero(cnp)), (self.flows, np.flatnonzero(~cnp))):
             if len(rows):
                 flow[rows] = table.number(frames[rows])
         self._first_seen(frames, flow, ~cnp)
-        refused = IS_ACK[opcode] & (frames.syndrome >> 5 & 3 == _NAK)
+        refused = IS_ACK[opcode] & (frames.syndrome >> 5 & 3 == NAK_TYPE)
+        marked = (frames.ecn == reduced.ECN_CE) & (frames.kind == KIND_ROCEV2)
+        flags = (
+            marked * reduced.CE
+            | (frames.icrc_ok != 0) * reduced.INTACT
+            | (IS_ANSWER[opcode] & ~refused) * reduced.ANSWERS
+            | (refused & (frames.syndrome == NAK_SEQUENCE_ERROR)) * reduced.NAK
+            | IS_DATA[opcode] * reduced.DATA
+            | cnp * reduced.NOTIFIES
+        )
         return Rows(
             number=frames.number,
             time_ns=frames.time_ns,
             flow=flow,
-            octets=frame_octets(frames),
+            octets=frame_octets(frames).astype(np.int32),
+            psn=frames.psn,
             opcode=opcode,
-            psn=frames.psn.astype(np.int64),
-            ce=(frames.ecn == CE) & (frames.kind == KIND_ROCEV2),
-            answers=IS_ANSWER[opcode] & ~refused,
-            intact=frames.icrc_ok != 0,
+            flags=flags.astype(np.uint8),
+            eth_src=frames.eth_src,
+            eth_dst=frames.eth_dst,
+            interface=frames.interface_id,
+            dscp=frames.dscp,
+            pcp=np.where(frames.vlan_count > 0, frames.pcp, UNTAGGED).astype(np.uint8),
         )
+
+    def _walk(self, frames: Frames, *, count: bool) -> Rows:
+        """`rows`, and `_tally` where it counts, compiled."""
+        from roce_pkt.flows import kernel_survey as kernel
+
+        sums, made = (self.sums if count else self._waste), Rows.empty(len(frames))
+        columns = tuple(frames.column(name) for name in kernel.INPUTS)
+        out = tuple(getattr(made, name) for name in reduced.NAMES)
+        counts, row = np.zeros(4, np.int64), 0
+        while row < len(frames):
+            flow_slots, flow_keys = self.flows.walked(kernel.index)
+            cnp_slots, cnp_keys = self.cnps.walked(kernel.index)
+            sums.grow(len(flow_keys))
+            self.sums.grow(len(flow_keys))
+            self._grow_cnps(len(cnp_keys))
+            cnp_counts = self._cnps if count else np.zeros_like(self._cnps)
+            tables = (flow_slots, flow_keys, cnp_slots, cnp_keys, cnp_counts, kernel.OPCODE_BITS)
+            counts[kernel.FLOWS], counts[kernel.CNPS] = len(self.flows), len(self.cnps)
+            row = kernel.walk(row, columns, out, tables, sums.table, self.sums.ports, counts)
+            self.flows.take(int(counts[kernel.FLOWS]))
+            self.cnps.take(int(counts[kernel.CNPS]))
+        rows = made[: int(counts[kernel.ROWS])]
+        if count and counts[kernel.DATAGRAMS]:
+            which = np.searchsorted(frames.number, rows.number)
+            self._datagrams(
+                frames.sqpn[which], rows.flow, np.flatnonzero(~rows.cnp & IS_DATAGRAM[rows.opcode])
+            )
+        return rows
 
     def _times(self, frames: Frames) -> None:
         times = frames.time_ns
@@ -194,7 +214,7 @@ class Survey:
         for code, count in enumerate(np.bincount(frames.kind, minlength=len(KINDS)).tolist()):
             if count and code != KIND_OTHER:
                 self.contents[KINDS[code]] += count
-        other = frames.kind == KIND_OTHER
+        other = np.flatnonzero(frames.kind == KIND_OTHER)
         looks = frames.hint[other].astype(np.int64) << 16 | frames.hint_value[other]
         for look, count in zip(*(a.tolist() for a in np.unique(looks, return_counts=True)), strict=True):
             self.contents[hint_text(look >> 16, look & 0xFFFF) or "unreadable"] += count
@@ -203,54 +223,60 @@ class Survey:
             self.first_wrong_icrc = self.first_wrong_icrc or int(frames.number[wrong[0]])
             self.wrong_icrc += len(wrong)
 
-    def _first_seen(self, frames: Frames, flow: Ids, data: NDArray[np.bool_]) -> None:
+    def _first_seen(self, frames: Frames, flow: NDArray[np.int32], data: NDArray[np.bool_]) -> None:
         """Facts that belong to a flow from its first frame on."""
-        if len(self.flows) > len(self.ports):
-            first = np.zeros(len(self.flows), np.int64)
-            rows = np.flatnonzero(data)[::-1]
-            first[flow[rows]] = rows
-            self.ports += frames.eth_dst[first[len(self.ports) :]].tolist()
-        datagrams = np.flatnonzero(data & IS_DATAGRAM[frames.opcode])
-        if len(datagrams):
-            both = np.unique(flow[datagrams] << 24 | frames.sqpn[datagrams].astype(np.int64))
-            for pair in both.tolist():
-                senders = self.senders.setdefault(pair >> 24, set())
-                if len(senders) < MOST_SENDERS:
-                    senders.add(pair & 0xFFFFFF)
+        size = len(self.flows)
+        self.sums.grow(size)
+        rows = np.flatnonzero(data)[::-1]
+        new = rows[self.sums.column("frames")[flow[rows]] == 0]
+        self.sums.ports[flow[new]] = frames.eth_dst[new]
+        self._datagrams(frames.sqpn, flow, np.flatnonzero(data & IS_DATAGRAM[frames.opcode]))
+
+    def _datagrams(self, sqpn: NDArray[Any], flow: NDArray[np.int32], which: NDArray[np.int64]) -> None:
+        both = np.unique(flow[which].astype(np.int64) << 24 | sqpn[which].astype(np.int64))
+        for pair in both.tolist():
+            senders = self.senders.setdefault(pair >> 24, set())
+            if len(senders) < MOST_SENDERS:
+                senders.add(pair & 0xFFFFFF)
+
+    def _grow_cnps(self, size: int) -> None:
+        self._cnps = np.concatenate((self._cnps, np.zeros(max(0, size - len(self._cnps)), np.int64)))
 
     def _tally(self, rows: Rows, frames: Frames) -> None:
-        cnp = rows.cnp
-        numbers, counts = np.unique(rows.flow[cnp], return_counts=True)
-        self.cnp_counts.update(dict(zip(numbers.tolist(), counts.tolist(), strict=True)))
+        cnp, size = rows.cnp, len(self.flows)
+        self._grow_cnps(len(self.cnps))
+        self._cnps[: len(self.cnps)] += np.bincount(rows.flow[cnp], minlength=len(self.cnps))
         kept = np.flatnonzero(~cnp)
         flow, times = rows.flow[kept], rows.time_ns[kept]
-        wire_octets = rows.octets[kept] + self._overhead
-        wire_len = frames.wire_len[np.searchsorted(frames.number, rows.number[kept])]
-        size = len(self.flows)
-        self._grow(size)
+        wire_octets = rows.octets[kept] + LINK_OVERHEAD_BYTES
+        row = np.searchsorted(frames.number, rows.number[kept])
+        self.sums.grow(size)
+        sums = self.sums.column
 
         def add(name: str, weights: NDArray[Any] | None) -> None:
             # sums of whole numbers below 2^53 are exact in bincount's floats
-            self._sums[name][:size] += np.bincount(flow, weights, size).astype(np.int64)
+            sums(name)[:size] += np.bincount(flow, weights, size).astype(np.int64)
 
         add("frames", None)
         add("data_frames", IS_DATA[rows.opcode[kept]])
-        add("ce", rows.ce[kept])
-        add("octets", wire_len)
+        add("octets", frames.wire_len[row])
         add("wire_octets", wire_octets)
-        np.minimum.at(self._sums["first_ns"], *_extreme(flow, times, -1, size))
-        np.maximum.at(self._sums["last_ns"], *_extreme(flow, times, 1, size))
-        self._sums["last_octets"][flow] = wire_octets
+        ecn, v2 = frames.ecn[row], frames.kind[row] == KIND_ROCEV2
+        for value in range(4):
+            add(f"ecn{value}", (ecn == value) & v2)
+        np.minimum.at(sums("first_ns"), flow, times)
+        np.maximum.at(sums("last_ns"), flow, times)
+        sums("last_octets")[flow] = wire_octets
 
-    def _grow(self, size: int) -> None:
-        blanks = {"first_ns": np.iinfo(np.int64).max, "last_ns": np.iinfo(np.int64).min}
-        names = ("frames", "data_frames", "ce", "octets", "wire_octets", "last_octets", "first_ns", "last_ns")
-        for name in names:
-            old = self._sums.get(name, np.empty(0, np.int64))
-            if len(old) < size:
-                new = np.full(max(size, 2 * len(old), 64), blanks.get(name, 0), np.int64)
-                new[: len(old)] = old
-                self._sums[name] = new
+    @property
+    def cnp_counts(self) -> NDArray[np.int64]:
+        """Notifications of each kind in `cnps`."""
+        return self._cnps[: len(self.cnps)]
+
+    @property
+    def ports(self) -> NDArray[np.uint64]:
+        """First destination MAC address of each flow: the receiving port, on its own link."""
+        return self.sums.ports[: len(self.flows)]
 
     @property
     def roce(self) -> int:
@@ -260,7 +286,7 @@ class Survey:
     @property
     def has_marks(self) -> bool:
         """True when a frame carries CE."""
-        return bool(self._sums["ce"].any())
+        return bool(self.sums.column("ecn3").any())
 
     @property
     def has_pauses(self) -> bool:
@@ -278,31 +304,21 @@ class Survey:
         count = len(self.flows)
         if not count:
             return self.first_ns or 0, self.last_ns or 0
-        return int(self._sums["first_ns"][:count].min()), int(self._sums["last_ns"][:count].max())
+        return int(self.sums.column("first_ns")[:count].min()), int(self.sums.column("last_ns")[:count].max())
 
     def __iter__(self) -> Iterator[Flow]:
         """Every flow's sums."""
-        size = len(self.flows)
-        names = ("frames", "octets", "data_frames", "ce", "first_ns", "last_ns", "wire_octets", "last_octets")
-        columns = (self._sums[name][:size].tolist() for name in names)
-        for number, row in enumerate(zip(*columns, strict=True)):
-            frames, octets, data_frames, ce, first_ns, last_ns, wire_octets, last_octets = row
+        at = Sums.AT
+        for number, row in enumerate(self.sums.table[: len(self.flows)].tolist()):
+            first_ns, last_ns = row[at["first_ns"]], row[at["last_ns"]]
             # the first frame starts the clock and the last one stops it: what lies between is all but one
-            span_ns, between = last_ns - first_ns, wire_octets - last_octets
+            span_ns, between = last_ns - first_ns, row[at["wire_octets"]] - row[at["last_octets"]]
             rate = between * 8e9 / span_ns if span_ns > 0 else None
-            yield Flow(number, frames, octets, data_frames, ce, first_ns, last_ns, rate)
+            ecn = tuple(row[at["ecn0"] : at["ecn0"] + 4])
+            counted = (row[at["frames"]], row[at["octets"]], row[at["data_frames"]])
+            yield Flow(number, *counted, ecn, first_ns, last_ns, rate)
 
     def sends_back(self, number: int) -> Sequence[int]:
         """Flows in the opposite direction between the same addresses."""
         key = self.flows.keys[number]
         return self.flows.between(destination_of(key), source_of(key))
-
-
-def _extreme(flow: Ids, times: Ids, step: int, size: int) -> tuple[Ids, Ids]:
-    """The flows of a batch with the first (`step` -1) or last (1) row of each, if time runs forward."""
-    if len(times) < 2 or (times[1:] < times[:-1]).any():
-        return flow, times
-    row = np.full(size, -1, np.int64)
-    row[flow[::step]] = np.arange(len(flow))[::step]
-    present = np.flatnonzero(row >= 0)
-    return present, times[row[present]]

@@ -5,7 +5,7 @@ Keys are looked up a whole batch at a time; only keys never seen before cost Pyt
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,11 @@ KEY_COLUMNS = ("src_hi", "src_lo", "dst_hi", "dst_lo", "dqpn")
 Ids = NDArray[np.int64]
 Key = tuple[int, int, int, int, int]
 Address = tuple[int, int]
+Index = Callable[..., None]
+EMPTY = -1
+"""A free slot of the compiled walk's index."""
+_LEAST_ROOM = 1024
+"""Keys the compiled walk may find before it must ask for more room."""
 
 
 class FlowTable:
@@ -35,6 +40,9 @@ class FlowTable:
         self._hashes = np.empty(0, np.uint64)
         self._hash_ids = np.empty(0, np.int64)
         self._known = [np.empty(0, np.uint64) for _ in KEY_COLUMNS]
+        self._slots = np.empty(0, np.int32)
+        self._room = np.empty((0, len(KEY_COLUMNS)), np.uint64)
+        self._walked = 0
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -45,6 +53,8 @@ class FlowTable:
         Args:
             frames: Frames that all have a BTH.
         """
+        if len(self._known[0]) < len(self.keys):
+            self._index()
         columns = [frames.column(name).astype(np.uint64) for name in KEY_COLUMNS]
         hashes = _hash(columns)
         ids = np.full(len(hashes), -1, np.int64)
@@ -75,7 +85,7 @@ class FlowTable:
             self._index()
         return ids
 
-    def _id(self, key: Key) -> int:
+    def _id(self, key: Any) -> int:
         number = self._ids.get(key)
         if number is None:
             number = self._ids[key] = len(self.keys)
@@ -89,6 +99,30 @@ class FlowTable:
         hashes = _hash(self._known)
         self._hash_ids = np.argsort(hashes, kind="stable")
         self._hashes = hashes[self._hash_ids]
+
+    def walked(self, index: Index) -> tuple[NDArray[np.int32], NDArray[np.uint64]]:
+        """Slots and keys for the compiled walk, with room for keys it will meet.
+
+        Args:
+            index: Puts keys from one row to another into the slots.
+        """
+        count = len(self.keys)
+        if len(self._room) < count + _LEAST_ROOM // 2:
+            room = 1 << (2 * (count + _LEAST_ROOM) - 1).bit_length()
+            self._room = np.zeros((room // 2, len(KEY_COLUMNS)), np.uint64)
+            self._slots = np.full(room, EMPTY, np.int32)
+            self._walked = 0
+        if self._walked < count:
+            self._room[self._walked : count] = np.array(self.keys[self._walked :], np.uint64)
+            index(self._slots, self._room, self._walked, count)
+            self._walked = count
+        return self._slots, self._room
+
+    def take(self, count: int) -> None:
+        """The compiled walk has found keys up to `count`."""
+        for row in self._room[len(self.keys) : count].tolist():
+            self._id(tuple(row))
+        self._walked = count
 
     def find(self, key: Key) -> int | None:
         """The number of a key, or None."""

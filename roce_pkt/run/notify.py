@@ -22,7 +22,7 @@ def key_of(scope: int, survey: Survey, flow: int) -> tuple[int, ...]:
         flow: A flow's number.
     """
     src_hi, src_lo, dst_hi, dst_lo, _ = survey.flows.keys[flow]
-    port = survey.ports[flow]
+    port = int(survey.ports[flow])
     match scope:
         case notification.IP_PAIR:
             return src_hi, src_lo, dst_hi, dst_lo

@@ -19,8 +19,8 @@ from roce_pkt.cc.parameters import Setting
 from roce_pkt.events import Event
 from roce_pkt.flows import pairs
 from roce_pkt.flows.connections import Connections
-from roce_pkt.flows.size import LINK_OVERHEAD_BYTES
-from roce_pkt.flows.survey import IS_DATA, Rows, Survey
+from roce_pkt.flows.rows import IS_DATA, Rows
+from roce_pkt.flows.survey import Survey
 from roce_pkt.run.findings import findings
 from roce_pkt.run.notify import NotificationPoint
 from roce_pkt.run.observation import Observation, ObservedFlow, Unmatched
@@ -79,7 +79,7 @@ def observe(
     losses = list(capture.losses)
     rate_bps = line_rate_bps if line_rate_bps is not None else _stated_speed(capture)
     machines = _Machines(survey, with_rate(rate_bps), _owners(batches), on_event)
-    if survey.cnp_counts or survey.has_marks or survey.has_pauses:
+    if len(survey.cnps) or survey.has_marks or survey.has_pauses:
         for rows, pauses in batches.again():
             machines.add(rows, pauses)
     result = machines.result()
@@ -100,7 +100,7 @@ class _Batches:
     def __init__(self, capture: Capture) -> None:
         self._capture = capture
         self._kept: list[Batch] | None = []
-        self.survey = Survey(LINK_OVERHEAD_BYTES)
+        self.survey = Survey()
         self.connections = Connections()
         for frames in capture:
             rows = self.survey.add(frames)
@@ -137,7 +137,7 @@ def _owners(batches: _Batches) -> list[pairs.Owner]:
 def _steps(survey: Survey, setup: Setup, owners: list[pairs.Owner]) -> float:
     """About how many steps the reaction points will take."""
     told = {owner.flow for owner in owners} | {flow.number for flow in survey if flow.ce}
-    marks = survey.cnp_counts.total() + sum(flow.ce for flow in survey)
+    marks = int(survey.cnp_counts.sum()) + sum(flow.ce for flow in survey)
     return marks + len(told) * survey.duration_ns * PS_PER_NS / int(setup.rp["increase_period_ps"])
 
 
@@ -170,7 +170,7 @@ class _Machines:
         self.seen: dict[int, int] = {}
         for number, owner in enumerate(owners):
             if owner.flow is not None:
-                self.seen[owner.flow] = self.seen.get(owner.flow, 0) + survey.cnp_counts[number]
+                self.seen[owner.flow] = self.seen.get(owner.flow, 0) + int(survey.cnp_counts[number])
 
     def to_ps(self, time_ns: int) -> int:
         """A frame's time on the machines' clock."""
@@ -289,7 +289,7 @@ class _Machines:
         unmatched = [
             Unmatched(
                 survey.cnps.name(number),
-                survey.cnp_counts[number],
+                int(survey.cnp_counts[number]),
                 [survey.flows.name(flow) for flow in owner.candidates],
             )
             for number, owner in enumerate(self.owners)

@@ -9,7 +9,7 @@ from roce_pkt.flows.survey import Survey
 
 
 def read(path):
-    survey = Survey(24)
+    survey = Survey()
     rows = [survey.add(batch) for batch in open_capture(path)]
     return survey, rows
 
