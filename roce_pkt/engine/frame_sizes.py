@@ -50,9 +50,10 @@ class FrameSizes:
             return 0, 0
         if verb == "read":
             return ib.AETH.size_bytes, ib.AETH.size_bytes
+        last = ib.IMMDT.size_bytes if verb.endswith(("_imm", "_inv")) else 0
         if service == "ud":
-            return ib.DETH.size_bytes, 0
-        return (ib.RETH.size_bytes, 0) if verb == "write" else (0, 0)
+            return ib.DETH.size_bytes, last
+        return ib.RETH.size_bytes if verb.startswith("write") else 0, last
 
     @property
     def ack(self) -> int:

@@ -13,12 +13,13 @@ from roce_pkt.endpoint import notification
 from roce_pkt.endpoint.rc_requester import timeout_ps
 from roce_pkt.engine import records
 from roce_pkt.engine.frame_sizes import FrameSizes
-from roce_pkt.engine.records import FAR_PS, SERVICES, VERBS
+from roce_pkt.engine.records import FAR_PS, SERVICES
+from roce_pkt.engine.workload import SHAPES
 from roce_pkt.fabric import dice, ecmp
 from roce_pkt.fabric.topology import Topology
 from roce_pkt.psn import HALF as PSN_HALF
 from roce_pkt.scenario.flows import Flow, flows_of
-from roce_pkt.scenario.schema import ENDLESS, NONE, Scenario
+from roce_pkt.scenario.schema import ENDLESS, NONE, SAME, Scenario, Traffic
 from roce_pkt.wire.entropy import sport_from_qpns
 
 FIRST_QPN = 0x11
@@ -34,6 +35,11 @@ def class_of(scenario: Scenario, dscp: int) -> int:
     return qos.priority_to_class.get(priority, priority)
 
 
+def dscp_of(scenario: Scenario, traffic: Traffic) -> int:
+    """Code point of a traffic table's data."""
+    return scenario.host.dscp if traffic.dscp == SAME else traffic.dscp
+
+
 @dataclass(slots=True)
 class QueuePairs:
     """Both halves of every queue pair.
@@ -43,17 +49,18 @@ class QueuePairs:
         requester: Half that requests, (flows,).
         responder: Half that responds, (flows,).
         host_of_half: (halves,), rising.
+        flow_of_half: Index into `flows`, (halves,).
         qpn: Queue pair number of each half, (halves,).
         start_psn: Of the stream each half sends, (halves,).
         sport: UDP source port each half sends from, (halves,).
         half: The engine's records.
-        np_scope: What a notification point is for.
     """
 
     flows: list[Flow]
     requester: NDArray[np.int64]
     responder: NDArray[np.int64]
     host_of_half: NDArray[np.int64]
+    flow_of_half: NDArray[np.int64]
     qpn: NDArray[np.int64]
     start_psn: NDArray[np.int64]
     sport: NDArray[np.int64]
@@ -111,7 +118,7 @@ def lay_out(scenario: Scenario, net: Topology, sizes: FrameSizes) -> QueuePairs:
         mine = np.array([f.traffic is traffic for f in flows])
         starts = np.array([f.start_ps for f in flows])[mine]
         _work(scenario, half, requester[mine], responder[mine], traffic, starts, sizes)
-    return QueuePairs(flows, requester, responder, host_of_half, qpn, psns, sport, half)
+    return QueuePairs(flows, requester, responder, host_of_half, order % count, qpn, psns, sport, half)
 
 
 def _common(scenario: Scenario, half: NDArray[Any], sizes: FrameSizes) -> None:
@@ -122,7 +129,6 @@ def _common(scenario: Scenario, half: NDArray[Any], sizes: FrameSizes) -> None:
     half["retry_cnt"] = half["retries_left"] = transport.retry_cnt
     half["rnr_retry"] = half["rnr_left"] = transport.rnr_retry
     half["head_bytes"] = sizes.base
-    half["class_"] = class_of(scenario, scenario.host.dscp)
     half["idle"] = 1
     half["ended_ps"] = -1
     posted = transport.receive_queue
@@ -146,7 +152,7 @@ def _work(
     mtu = scenario.host.mtu_bytes
     packets = -(-traffic.message_bytes // mtu)
     both = np.concatenate((requester, responder))
-    verb = VERBS.index(traffic.verb)
+    verb = SHAPES[traffic.verb]
     half["verb"][both] = verb
     half["service"][both] = SERVICES.index(traffic.transport)
     half["message_packets"][both] = half["message_end"][both] = packets
@@ -157,19 +163,20 @@ def _work(
     half["avail_ps"][requester] = starts
     half["idle"][requester] = 0
     half["sends"][both] = records.DATA
+    half["class_"][both] = class_of(scenario, dscp_of(scenario, traffic))
     window = scenario.host.transport.window_bytes
     if window != NONE:
         half["window"][requester] = max(window // mtu, 1)
-    if traffic.verb in ("read", "atomic"):
+    if verb in (records.READ, records.ATOMIC):
         half["window"][requester] = scenario.host.transport.max_rd_atomic * packets
-        half["sends"][requester] = records.READ_REQUEST if traffic.verb == "read" else records.ATOMIC_REQUEST
+        half["sends"][requester] = records.READ_REQUEST if verb == records.READ else records.ATOMIC_REQUEST
         half["sends"][responder] = records.READ_RESPONSE
         half["window"][responder] = ENDLESS_PACKETS
         half["timeout_ps"][responder] = NEVER_PS  # lost responses are the requester's to ask for again
     if traffic.transport != "rc":
         half["window"][requester] = ENDLESS_PACKETS
         half["timeout_ps"][requester] = NEVER_PS
-    if traffic.verb == "atomic":
+    if verb == records.ATOMIC:
         half["first_bytes"][both] = half["last_bytes"][both] = 0
     if traffic.rate_bps != NONE:
         half["limit_bps"][both] = traffic.rate_bps

@@ -30,7 +30,6 @@ KINDS = (
 FIRST, LAST, ACK_REQUEST, AGAIN = 1, 2, 4, 8
 """Flags of a packet: place in its message, AckReq, sent before."""
 
-VERBS = ("send", "write", "read", "atomic")
 SEND, WRITE, READ, ATOMIC = range(4)
 SERVICES = ("rc", "uc", "ud")
 RC, UC, UD = range(3)

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_pkt.cc.law import NEVER_PS
-from roce_pkt.engine import control_law, queue_pairs, records
+from roce_pkt.engine import control_law, queue_pairs, records, workload
 from roce_pkt.engine.frame_sizes import FrameSizes
 from roce_pkt.engine.records import BINS, CLASSES, FAR_PS, IDLE_KEY, SHIFT, Arrays
 from roce_pkt.errors import ScenarioError
@@ -56,6 +56,7 @@ def build(scenario: Scenario, *, trace: bool = False, sample_every_ps: int = 0) 
         ScenarioError: A value that only shows to be wrong here (buffer below headroom, unknown tap,
             a parameter of congestion control).
     """
+    workload.check(scenario)
     net = topology.build(scenario.fabric)
     sizes = FrameSizes(scenario)
     law = control_law.read(scenario)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from roce_pkt.capture.model import Interface, Record
 from roce_pkt.engine import records
-from roce_pkt.engine.queue_pairs import class_of
+from roce_pkt.engine.queue_pairs import class_of, dscp_of
 from roce_pkt.run.simulation_names import Names
 from roce_pkt.units import PS_PER_NS
 from roce_pkt.wire import aeth, build, ib, icrc, mac_control, net
@@ -124,7 +124,8 @@ class FrameMaker:
         sender = int(pairs.half["peer"][half])
         receiver = pairs.half[half]
         path = self._path(sender, half, kind, ecn)
-        opcode = opcode_of(kind, flags, str(records.VERBS[receiver["verb"]]), str(records.SERVICES[receiver["service"]]))
+        traffic = pairs.flows[int(pairs.flow_of_half[half])].traffic
+        opcode = opcode_of(kind, flags, traffic.verb, traffic.transport)
         bth = {"dqpn": int(pairs.qpn[half]), "ackreq": int(bool(flags & records.ACK_REQUEST))}
         stack: dict[str, dict[str, int]] = {"bth": bth}
         message = int(receiver["message_packets"] - 1) * scenario.host.mtu_bytes + int(receiver["last_payload"])
@@ -153,7 +154,7 @@ class FrameMaker:
     def _path(self, sender: int, half: int, kind: int, ecn: int) -> build.Path:
         pairs, scenario, names = self.names.built.pairs, self.names.scenario, self.names
         resolved = names.built.resolved
-        dscp = scenario.host.dscp
+        dscp = dscp_of(scenario, pairs.flows[int(pairs.flow_of_half[half])].traffic)
         if kind in (records.ACK, records.NAK, records.RNR_NAK, records.ATOMIC_RESPONSE):
             dscp = scenario.host.ack.dscp
         elif kind == records.CNP:
@@ -191,6 +192,11 @@ POSITIONS = {
     records.LAST: "LAST",
     0: "MIDDLE",
 }
+SUFFIXES = {
+    "send_imm": "_WITH_IMMEDIATE",
+    "write_imm": "_WITH_IMMEDIATE",
+    "send_inv": "_WITH_INVALIDATE",
+}
 _FIXED = {
     records.READ_REQUEST: "RC_RDMA_READ_REQUEST",
     records.ATOMIC_REQUEST: "RC_FETCH_ADD",
@@ -205,13 +211,16 @@ def opcode_of(kind: int, flags: int, verb: str, service: str) -> int:
     """The opcode of an engine's packet."""
     if kind == records.CNP:
         return CNP
+    if kind == records.ATOMIC_REQUEST and verb == "cmp_swp":
+        return BY_NAME["RC_COMPARE_SWAP"].value
     if kind in _FIXED:
         return BY_NAME[_FIXED[kind]].value
     position = POSITIONS[flags & (records.FIRST | records.LAST)]
     if kind == records.READ_RESPONSE:
         return BY_NAME[f"RC_RDMA_READ_RESPONSE_{position}"].value
-    name = "RDMA_WRITE" if verb == "write" else "SEND"
-    return BY_NAME[f"{service.upper()}_{name}_{position}"].value
+    name = "RDMA_WRITE" if verb.startswith("write") else "SEND"
+    suffix = SUFFIXES.get(verb, "") if flags & records.LAST else ""
+    return BY_NAME[f"{service.upper()}_{name}_{position}{suffix}"].value
 
 
 def syndrome_of(kind: int, rnr_code: int) -> int:

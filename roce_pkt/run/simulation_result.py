@@ -161,7 +161,7 @@ def _flows(session: Session, names: Names) -> list[FlowResult]:
     for index, flow in enumerate(built.pairs.flows):
         q = half[built.pairs.requester[index]]
         r = half[built.pairs.responder[index]]
-        backwards = flow.traffic.verb in ("read", "atomic")
+        backwards = int(q["verb"]) in (records.READ, records.ATOMIC)
         data, taker = (r, q) if backwards else (q, r)
         ended = int(q["ended_ps"])
         begun = max(flow.start_ps, min(scenario.measure_from_ps, now))

@@ -27,6 +27,7 @@ SIZES = ("fixed", "uniform", "log-normal", "web-search", "hadoop", "storage", "a
 ARRIVALS = ("constant", "poisson", "on-off", "burst")
 AUTO = -1
 NONE = -1
+SAME = -1
 ENDLESS = 0
 
 
@@ -122,6 +123,7 @@ class Transport:
     window_bytes: int = f.size("none", "unacknowledged octets a queue pair may have", none=NONE)
     receive_queue: int = f.integer(0, "receive work requests posted for SEND (0 = never short)", 0, 1 << 20)
     repost_ps: int = f.time("10us", "time until a used receive work request is posted again")
+    behaviour: str = f.choice("spec", "endpoints of the specification, or of Linux Soft-RoCE", "spec", "rxe")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,7 @@ class Traffic:
     start_ps: int = f.time("0us", "when the first message is posted")
     stagger_ps: int = f.time("0us", "added to the start for each further queue pair")
     rate_bps: float = f.rate("none", "limit of each queue pair", none=NONE)
+    dscp: int = f.integer(SAME, "code point of its data (-1 = host.dscp)", SAME, 63)
     load: str = f.text("", "rate of each queue pair as testers say it: 40%, 10Gbps L2, 10Gbps L1, 2Mpps")
     arrival: str = f.choice("constant", "when packets are due at that rate", *ARRIVALS)
     burst: int = f.integer(32, "burst: packets that follow each other at line rate", 1, 1 << 20)
