@@ -25,12 +25,13 @@ def show(result: Simulation) -> None:
 
     out = console()
     summary = result.summary
-    out.print(Text(printable(str(result.scenario["name"])), style="bold"), end="")
     cut = " (interrupted)" if summary["interrupted"] else ""
-    out.print(
+    name = Text(printable(str(result.scenario["name"])), style="bold")
+    totals = (
         f": {format_time_ns(summary['sim_time_ns'])}{cut}, {summary['data_packets']} data packets,"
         f" {format_rate(summary['goodput_bps'])} goodput, fairness {summary['jain']:.4f}"
     )
+    out.print(name.append(totals, style="not bold"), soft_wrap=False, width=WIDTH)
     out.print(_flows(result.flows), soft_wrap=False, width=WIDTH)
     if len(result.flows) > MOST_FLOWS:
         out.print(f"the {MOST_FLOWS} slowest of {len(result.flows)} flows")

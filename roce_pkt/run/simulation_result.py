@@ -109,6 +109,12 @@ class Simulation:
         }
 
 
+def measured_ps(session: Session) -> int:
+    """How long statistics have been counting: from the scenario's `measure_from`, once that is past."""
+    warm = session.scenario.measure_from_ps
+    return session.now_ps - warm if session.now_ps >= warm else session.now_ps
+
+
 def jain(values: list[float]) -> float:
     """Jain's fairness index, 1 when all are equal."""
     squares = sum(v * v for v in values)
@@ -153,7 +159,7 @@ def _written(session: Session) -> dict[str, Any]:
 
 
 def _flows(session: Session, names: Names) -> list[FlowResult]:
-    built, scenario = session.built, session.scenario
+    built = session.built
     half = built.arrays.half
     now = session.now_ps
     paused = _paused_by_cell(session)
@@ -164,7 +170,7 @@ def _flows(session: Session, names: Names) -> list[FlowResult]:
         backwards = int(q["verb"]) in (records.READ, records.ATOMIC)
         data, taker = (r, q) if backwards else (q, r)
         ended = int(q["ended_ps"])
-        begun = max(flow.start_ps, min(scenario.measure_from_ps, now))
+        begun = max(flow.start_ps, now - measured_ps(session))
         span = (ended if ended >= 0 else now) - begun
         key = names.flow(int(built.pairs.requester[index]))
         found.append(
@@ -202,7 +208,7 @@ def _paused_by_cell(session: Session) -> np.ndarray[Any, np.dtype[np.int64]]:
 
 def _ports(session: Session, names: Names) -> list[PortResult]:
     built = session.built
-    span = max(session.now_ps - min(session.scenario.measure_from_ps, session.now_ps), 1)
+    span = max(measured_ps(session), 1)
     longest = _paused_by_cell(session).reshape(-1, records.CLASSES).max(axis=1)
     found = []
     for index, p in enumerate(built.arrays.port):
@@ -245,7 +251,7 @@ def _findings(session: Session, flows: list[FlowResult], ports: list[PortResult]
 def _victims(session: Session, flows: list[FlowResult], now: int) -> list[SimulationFinding]:
     """Flows that were paused although the queue before their receiver was empty."""
     built = session.built
-    span = max(session.now_ps - session.scenario.measure_from_ps, 1) // PS_PER_NS
+    span = measured_ps(session) // PS_PER_NS + 1
     mean = built.arrays.port["queue_byte_ps"] / (span * PS_PER_NS)
     found = []
     for index, (flow, result) in enumerate(zip(built.pairs.flows, flows, strict=True)):
