@@ -21,6 +21,22 @@ def test_the_package_list_equals_the_tree():
     assert set(PYPROJECT["tool"]["setuptools"]["packages"]) == found
 
 
+def test_data_files_are_packaged():
+    data = PYPROJECT["tool"]["setuptools"]["package-data"]
+    packaged = {
+        file.resolve()
+        for package, patterns in data.items()
+        for pattern in patterns
+        for file in (ROOT / package.replace(".", "/")).glob(pattern)
+    }
+    ours = {
+        file.resolve()
+        for file in (ROOT / "roce_pkt").rglob("*")
+        if file.is_file() and file.suffix not in (".py", ".pyc", ".nbi", ".nbc") and not file.is_symlink()
+    }
+    assert {file for file in ours if not file.is_relative_to(ROOT / "layers")} == packaged
+
+
 def test_layers_is_one_room_under_two_names():
     assert (ROOT / "roce_pkt" / "layers").resolve() == ROOT / "layers"
     import roce_pkt.layers
