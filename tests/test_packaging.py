@@ -32,7 +32,7 @@ def test_data_files_are_packaged():
     ours = {
         file.resolve()
         for file in (ROOT / "roce_pkt").rglob("*")
-        if file.is_file() and file.suffix not in (".py", ".pyc", ".nbi", ".nbc") and not file.is_symlink()
+        if file.is_file() and file.suffix not in (".py", ".pyc") and not file.is_symlink()
     }
     assert {file for file in ours if not file.is_relative_to(ROOT / "layers")} == packaged
 
