@@ -23,12 +23,13 @@ from roce_pkt.cc.dcqcn_parameters import (
     PARAMETERS,
     POLLED,
 )
-from roce_pkt.cc.law import NEVER_PS, law, twin
+from roce_pkt.cc.law import ALPHA, CUT, INCREASE, NEVER_PS, law, twin
+from roce_pkt.cc.rate import ceiling_bps
 
-__all__ = ["PARAMETERS", "STATE", "next_timer_ps", "on_bytes", "on_cnp", "on_timer", "start"]
-
-CUT, INCREASE, ALPHA = 1, 2, 4
-"""What happened, as bits in a law's answer."""
+__all__ = [
+    "ALPHA", "CUT", "INCREASE", "PARAMETERS", "STATE", "ceiling_bps", "next_timer_ps", "on_bytes", "on_cnp",
+    "on_timer", "start",
+]  # fmt: skip
 
 NO_INCREASE, BY_TIMER, BY_BYTES = 0, 1, 2
 UNLIMITED, REDUCED, FAST_RECOVERY, ADDITIVE_INCREASE, HYPER_INCREASE = range(5)
@@ -42,6 +43,7 @@ STATE = np.dtype(
         ("rate_bps", "f8"),  # RC
         ("target_bps", "f8"),  # RT
         ("alpha", "f8"),
+        ("phase", "i8"),  # up to here as `feedback.HEAD`
         ("alpha_from", "f8"),  # alpha when its present decay began
         ("alpha_steps", "i8"),  # decay steps since then
         ("cnp_in_period", "i8"),  # free-running alpha: a CNP arrived in the present period
@@ -53,18 +55,10 @@ STATE = np.dtype(
         ("byte_steps", "i8"),  # BC
         ("bytes", "i8"),  # since the last byte step
         ("increased_by", "i8"),  # what raised the rate last since the last cut
-        ("phase", "i8"),
     ],
     align=True,
 )
 State = twin(STATE)
-
-
-@law
-def ceiling_bps(p: Any) -> float:
-    """Line rate, or `max_rate` where one is set."""
-    top: float = p.line_rate_bps
-    return min(top, p.max_rate_bps) if p.max_rate_bps > 0.0 else top
 
 
 @law

@@ -1,7 +1,8 @@
 """The null algorithm: a flow always sends at line rate. Copy this file to start your own.
 
-Every algorithm has these names: a parameter table, a state record, and the laws below. A law reads
-`p`, writes `s`, is told the time and nothing else, and answers what happened as bits (0: nothing).
+Every algorithm has these names: a parameter table, a state record, and the laws below; `on_ack(p, s,
+ack, now)` too when it acts on acknowledgements (`feedback`). A law reads `p`, writes `s`, is told the
+time and nothing else, and answers what happened as bits (0: nothing).
 """
 
 from __future__ import annotations
@@ -10,18 +11,19 @@ from typing import Any
 
 import numpy as np
 
+from roce_pkt.cc.feedback import HEAD, NO_WINDOW, begin
 from roce_pkt.cc.law import NEVER_PS, law, twin
 from roce_pkt.cc.parameters import ParameterTable
 
 PARAMETERS = ParameterTable()
-STATE = np.dtype([("rate_bps", "f8")], align=True)
+STATE = np.dtype(HEAD, align=True)
 State = twin(STATE)
 
 
 @law
 def start(p: Any, s: Any, now: int) -> None:  # noqa: ARG001 - the null law needs no time
     """A flow begins."""
-    s.rate_bps = p.line_rate_bps
+    begin(s, p.line_rate_bps, NO_WINDOW)
 
 
 @law

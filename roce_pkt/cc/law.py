@@ -14,6 +14,9 @@ import numpy as np
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+CUT, INCREASE, ALPHA = 1, 2, 4
+"""What happened, as bits in a law's answer."""
+
 NEVER_PS = 1 << 62
 """A timer that is not armed. Later than any time a 64-bit picosecond clock reaches in 50 days."""
 
@@ -39,18 +42,18 @@ def twin(layout: np.dtype[Any]) -> type:
     """The plain Python class with the fields of a record: what laws are stepped on outside an engine.
 
     Args:
-        layout: A structured dtype of 64-bit integers and floats.
+        layout: A structured dtype of 64-bit integers and floats, or of arrays of them.
 
     Returns:
-        A class whose objects start as zeros, or as a copy of the record given to it.
+        A class whose objects start as zeros, or as a copy of the record given to it; arrays are lists.
     """
     names = layout.names or ()
-    zeros = np.zeros((), layout).item()
+    zeros = np.zeros((), layout)[()]
 
     def __init__(self: object, record: Any = None) -> None:  # noqa: N807
-        values = zeros if record is None else record.item()
-        for name, value in zip(names, values, strict=True):
-            setattr(self, name, value)
+        values = zeros if record is None else record
+        for name in names:
+            setattr(self, name, values[name].tolist())
 
     def __repr__(self: object) -> str:  # noqa: N807
         return ", ".join(f"{name}={getattr(self, name)}" for name in names)
