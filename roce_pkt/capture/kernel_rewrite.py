@@ -114,9 +114,7 @@ def _patcher(header: Header, index: int = 0) -> Any:
 
 
 @jit.intrinsic
-def _patch_extended(
-    typingctx: Any, mem: Any, at: Any, there: Any, new: Any, cols: Any, row: Any
-) -> Any:
+def _patch_extended(typingctx: Any, mem: Any, at: Any, there: Any, new: Any, cols: Any, row: Any) -> Any:
     """Patch the extended headers of `there`, which lie one after the other from `at` on."""
     del typingctx, at, there, new, row
 
@@ -171,18 +169,14 @@ _ETH_SIZE, _VLAN_SIZE, _UDP_SIZE, _BTH_SIZE = (_U(h.size_bytes) for h in (net.ET
 _IPV4_CHKSUM, _UDP_CHKSUM = _U(net.IPV4.places["chksum"].offset), _U(net.UDP.places["chksum"].offset)
 _IPV4_SRC, _IPV6_SRC = _U(net.IPV4.places["src"].offset), _U(net.IPV6.places["src"].offset)
 _ALL_EXTENDED = _U(sum(header_bit(h) for h in ib.EXTENDED))
-_offset, _cap, _headers, _vlans, _l3, _bth, _payload, _payload_len, _pads, _opcode, _icrc, _icrc_ok = (
-    column_reader(name)
-    for name in (
-        "offset", "cap_len", "headers", "vlan_count", "l3_offset", "bth_offset", "payload_offset", "payload_len",
-        "padcount", "opcode", "icrc", "icrc_ok",
-    )
-)  # fmt: skip
 META = (
-    "offset", "cap_len", "headers", "vlan_count", "l3_offset", "bth_offset", "payload_offset", "payload_len",
-    "padcount", "opcode", "icrc", "icrc_ok",
+    "offset", "cap_len", "headers", "vlan_count", "l3_offset", "bth_offset", "payload_offset",
+    "payload_len", "padcount", "opcode", "icrc", "icrc_ok",
 )  # fmt: skip
 """Columns that say where things lie in a frame."""
+_offset, _cap, _headers, _vlans, _l3, _bth, _payload, _payload_len, _pads, _opcode, _icrc, _icrc_ok = (
+    column_reader(name) for name in META
+)
 
 
 @jit.fast_law

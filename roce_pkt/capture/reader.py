@@ -201,8 +201,13 @@ class Walk:
         self.extras.skipped.clear()
         if stop.why == "damaged":
             self._resync(view, stop)
-        elif stop.why == "more" and len(self.source.view(self.at, stop.need)) < stop.need:
+        elif stop.why == "more" and self._ended(frames, stop.need):
             self._end(left)
+
+    def _ended(self, frames: int, need: int) -> bool:
+        """True when `need` octets are not there; no pipe is waited on while there are frames to give."""
+        may_look = frames == 0 or self.source.mapped
+        return may_look and len(self.source.view(self.at, need)) < need
 
     def _end(self, left: int) -> None:
         self._over = True
@@ -250,6 +255,8 @@ def _recognise(source: Source, extras: Extras) -> pcap.Pcap | pcapng.Pcapng:
     head = bytes(source.view(0, pcap.FILE_HEADER_BYTES)[: pcap.FILE_HEADER_BYTES])
     if source.trouble and len(head) < pcap.FILE_HEADER_BYTES:
         raise CaptureError(source.path, f"cannot be unpacked: {source.trouble}")
+    if not head:
+        raise CaptureError(source.path, "nothing comes out of it: the packed stream is empty or cut")
     if pcapng.sniff(head):
         return pcapng.Pcapng(extras)
     if pcap.sniff(head):

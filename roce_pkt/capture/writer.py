@@ -200,7 +200,7 @@ def packet_block(path: str | Path, record: Record, interface: Interface) -> byte
     _check_size(path, record, len(octets))
     ticks = ticks_of(record.time_ns, interface.resolution, interface.offset_s)
     if not 0 <= ticks < 1 << 64:
-        raise InputError(f"{path}: frame {record.number} is at {record.time_ns} ns, before its clock's zero")
+        raise InputError(f"{path}: frame {record.number} is at {record.time_ns} ns, beyond its clock")
     high, low = ticks >> 32, ticks & 0xFFFF_FFFF
     fields = struct.pack("<IIIII", record.interface_id, high, low, len(octets), record.wire_len)
     body = fields + octets + bytes(-len(octets) % 4)
