@@ -67,7 +67,8 @@ def dissect(
     records = islice(_records(source, where), count)
     if form is not DissectFormat.TEXT:
         return _json(records, form, udp_port)
-    _lines(records, udp_port)
+    kinds = _lines(records, udp_port)
+    _tell_if_nothing(kinds, where)
     for loss in source.losses:
         sys.stderr.write(printable(f"{loss.severity}: {loss.text}") + "\n")
     return 0
@@ -136,10 +137,8 @@ def _style(frame: Dissection) -> str:
     return ""
 
 
-def _lines(records: Iterator[Record], udp_port: int) -> None:
+def _lines(records: Iterator[Record], udp_port: int) -> Counter[str]:
     from rich.text import Text
-
-    from roce_pkt.report.nothing import nothing_here
 
     out = console()
     plain = not out.is_terminal
@@ -156,7 +155,17 @@ def _lines(records: Iterator[Record], udp_port: int) -> None:
             sys.stdout.write(line + "\n")
         else:
             out.print(Text(line, style=_style(read)))
-    if sum(kinds[k] for k in ("rocev2", "rocev1", "pfc", "pause")) == 0:
+    return kinds
+
+
+def _tell_if_nothing(kinds: Counter[str], where: str | None) -> None:
+    """One line on stderr when there was nothing of interest to print."""
+    from roce_pkt.report.nothing import nothing_here
+
+    if where is not None:
+        if not kinds:
+            sys.stderr.write(f"note: no frame fits {printable(where)!r}\n")
+    elif sum(kinds[k] for k in ("rocev2", "rocev1", "pfc", "pause")) == 0:
         sys.stderr.write(nothing_here(kinds) + "\n")
 
 

@@ -114,6 +114,7 @@ def test_where_selects(capsys):
     assert out == "number\tpsn\n13\t5023790\n"
     _, out, _ = said(capsys, "dissect", PCAP, "--where", expression, "--format", "jsonl")
     assert json.loads(out)["number"] == 13
+    assert said(capsys, "dissect", PCAP, "--where", "psn == 1") == (0, "", "note: no frame fits 'psn == 1'\n")
     code, _, err = said(capsys, "dissect", PCAP, "--where", "opcde == 1")
     assert (code, err.count("\n")) == (2, 1)
     assert "opcode" in err
