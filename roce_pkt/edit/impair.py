@@ -60,6 +60,9 @@ class _Entry(NamedTuple):
         return json.dumps(document | self.detail).encode() + b"\n"
 
 
+LOST = "lost behind this point"
+"""Comment on a frame that is recorded but does not arrive."""
+
 _Leaving = tuple[Record, list[_Entry]]
 _Waiting = tuple[Record, list[_Entry], Fault]
 
@@ -100,8 +103,7 @@ class Impairer:
     def take(self, record: Record) -> Iterator[Record]:
         """The records that leave when this one comes."""
         self.done.frames_in += 1
-        while self._timed and self._timed[0][0] <= record.time_ns:
-            yield self._release()
+        yield from self.late(record.time_ns)
         facts = facts_of(dissect(record.octets, record.wire_len, record.link_type, self._udp_port))
         if facts is None:
             yield self._out(record, [])
@@ -114,6 +116,16 @@ class Impairer:
             yield from self._pass(facts.flow, record.time_ns)
         for one, entries, fault in waiting:
             self._wait(one, entries, fault, facts.flow)
+
+    @property
+    def due_ns(self) -> int | None:
+        """When the next waiting frame leaves by itself, or None."""
+        return self._timed[0][0] if self._timed else None
+
+    def late(self, now_ns: int) -> Iterator[Record]:
+        """What leaves by itself up to a time, when no frame comes."""
+        while self._timed and self._timed[0][0] <= now_ns:
+            yield self._release()
 
     def end(self) -> Iterator[Record]:
         """What still waits when no more frames come."""
@@ -136,7 +148,10 @@ class Impairer:
         for rule in rules:
             match rule.fault.do:
                 case "drop":
-                    self._tell([*entries, _Entry(rule, record.number, facts, {})], None)
+                    entries.append(_Entry(rule, record.number, facts, {}))
+                    if rule.fault.seen:
+                        return [(record._replace(comments=(*record.comments, LOST)), entries)], []
+                    self._tell(entries, None)
                     return [], []
                 case "reorder" | "delay":
                     place = place or rule

@@ -6,6 +6,7 @@ import struct
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -60,9 +61,9 @@ class Generation:
         self._setup_ps = setup.duration_ps(self.plan)
 
     def rows(self) -> Iterator[Rows]:
-        """Rows in time order, as the taps see them."""
+        """Rows of a scenario without faults, in time order, as the taps see them."""
         taps = _tapped_hosts(self.scenario)
-        made = self._reacting() if self.scenario.fault else self._plain()
+        made = self._plain()
         seen = made if taps is None else _at_taps(made, self.plan, taps)
         left = self.most or 1 << 62
         for rows in seen:
@@ -86,11 +87,17 @@ class Generation:
         while count := schedule.run(world, rows):
             yield rows[:count]
 
-    def _reacting(self) -> Iterator[Rows]:
+    def _reacting(self) -> Iterator[tuple[int, bytes]]:
+        """Frames of a scenario with faults, as they are recorded between the hosts."""
         from roce_pkt.traffic.react import Reaction
 
+        taps = _tapped_hosts(self.scenario)
         reaction = Reaction(self.plan)
-        yield from reaction.run(BATCH_ROWS)
+        self.done.faults = reaction.impairer.done.faults
+        self.truth = reaction.impairer.truth
+        frames = (s for s in reaction.run() if taps is None or taps & {*s.hosts})
+        for seen in islice(frames, self.most or None):
+            yield seen.time_ps + self._setup_ps, seen.octets
 
     def write(self, path: str | Path, *, force: bool = False) -> Generated:
         """Write the frames as pcapng when the name ends so, else as pcap with nanoseconds.
@@ -134,18 +141,25 @@ class Generation:
 
         for time_ps, frame in setup.before(self.plan):
             yield plain(time_ps, frame)
-        file_format = frame_kernel.PCAPNG if pcapng else frame_kernel.PCAP
-        framer = Framer(self.plan, file_format)
         last_ps = self._setup_ps
+        if self.scenario.fault:
+            for last_ps, frame in self._reacting():
+                yield plain(last_ps, frame)
+        else:
+            for last_ps, octets in self._bulk(frame_kernel.PCAPNG if pcapng else frame_kernel.PCAP):
+                yield octets
+        for time_ps, frame in setup.after(self.plan, last_ps):
+            yield plain(time_ps, frame)
+
+    def _bulk(self, file_format: int) -> Iterator[tuple[int, memoryview]]:
+        framer = Framer(self.plan, file_format)
         for rows in self.rows():
             last_ps = int(rows["time_ps"][-1])
             for count, octets in framer.write(rows):
                 self.done.frames += count
                 self.done.octets += len(octets) - count * frame_kernel.RECORD_BYTES[file_format]
-                yield octets
+                yield last_ps, octets
             self.done.last_ns = last_ps // PS_PER_NS
-        for time_ps, frame in setup.after(self.plan, last_ps):
-            yield plain(time_ps, frame)
 
 
 def _tapped_hosts(scenario: Scenario) -> set[int] | None:

@@ -15,7 +15,6 @@ from roce_pkt.jit import borrow, fast_kernel, fast_law, intrinsic, place_of, put
 from roce_pkt.traffic import verbs
 from roce_pkt.traffic.rows import RESPONDER
 
-
 _U = np.uint64
 IPV4, IPV6, GRH = 0, 1, 2
 PCAP, PCAPNG = 0, 1
@@ -55,7 +54,6 @@ XRCETH, DETH, FETH, RETH, ATOMICETH, AETH, ATOMICACKETH, IMMDT, IETH = (
     for n in ("xrceth", "deth", "feth", "reth", "atomiceth", "aeth", "atomicacketh", "immdt", "ieth")
 )
 _icrc_v4, _icrc_v6, _icrc_grh = icrc_law("ipv4"), icrc_law("ipv6"), icrc_law("grh")
-
 
 
 @intrinsic
@@ -143,8 +141,8 @@ def extended(out, at, row, t):
 
 
 @fast_law
-def network_lengths(out, frame, end, row, t, ids):
-    """Length fields, identification, ECN and checksum of the headers below the BTH."""
+def network_lengths(out, frame, end, t, ids):
+    """Length fields, identification and checksum of the headers below the BTH."""
     l3 = frame + t.l3
     if t.network == IPV4:
         total = np.uint32(end - l3)
@@ -188,7 +186,7 @@ def one_frame(function, tab, scratch, row, t, templates, which, pattern, ids, ou
         put32(out, at, np.uint32(0))
         at += pads
     end = at + _U(4)
-    network_lengths(out, frame, end, row, t, ids)
+    network_lengths(out, frame, end, t, ids)
     l3 = frame + t.l3
     if t.network == IPV4:
         value = _icrc_v4(function, tab, out, l3, at, scratch)

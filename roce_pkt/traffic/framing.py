@@ -104,14 +104,15 @@ class Framer:
         Yields:
             How many frames, and their octets; these are overwritten by the next ones.
         """
+        write: Any = k.write
         done = 0
         while done < len(rows):
-            end, size = k.write(
-                np.uint64(crc_address()), jit.memory(self._table), jit.memory(self._scratch), rows, done, len(rows),
-                self._senders, jit.memory(self._octets), jit.memory(self._pattern), self._ids, self._format,
-                jit.memory(self._out),
+            end, size = write(
+                np.uint64(crc_address()), jit.memory(self._table), jit.memory(self._scratch), rows, done,
+                len(rows), self._senders, jit.memory(self._octets), jit.memory(self._pattern), self._ids,
+                self._format, jit.memory(self._out),
             )  # fmt: skip
-            yield end - done, memoryview(self._out)[: int(size)]
+            yield end - done, self._out[: int(size)].data
             done = end
 
 

@@ -1,4 +1,4 @@
-"""Rates as testers say them: percent of the line, bits a second with or without what surrounds a frame, packets."""
+"""Rates as testers say them: percent of the line, bits a second on layer 1 or 2, packets a second."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ _LAYERED = re.compile(r"(.+?)\s*(L1|L2)?")
 class Pace:
     """When a queue pair's packets are due.
 
-    A packet of n captured octets is followed by the next one `(octet_cost * (n + extra) + packet_cost) / rate`
-    later, all whole numbers, so that nothing is lost over any number of packets.
+    A packet of n captured octets is followed by the next one
+    `(octet_cost * (n + extra) + packet_cost) / rate` picoseconds later, all whole numbers, so that
+    nothing is lost over any number of packets.
 
     Args:
         rate: Divisor; 0 means as fast as the line.

@@ -27,8 +27,30 @@ PROGRAMS = {
 """Program -> verb, default size, default depth."""
 ATOMICS = {"CMP_AND_SWAP": "cmp_swp", "FETCH_AND_ADD": "fetch_add"}
 DEFAULT_ITERATIONS = 1000
-_UNUSED_WITH_VALUE = ("-d", "--ib-dev", "-i", "--ib-port", "-x", "--gid-index", "-p", "--port", "-u", "--qp-timeout")
-_UNUSED_FLAGS = ("-F", "--CPU-freq", "-R", "--rdma_cm", "--report_gbits", "-e", "--events", "-N", "--no_peak", "-z")
+_UNUSED_WITH_VALUE = (
+    "-d",
+    "--ib-dev",
+    "-i",
+    "--ib-port",
+    "-x",
+    "--gid-index",
+    "-p",
+    "--port",
+    "-u",
+    "--qp-timeout",
+)
+_UNUSED_FLAGS = (
+    "-F",
+    "--CPU-freq",
+    "-R",
+    "--rdma_cm",
+    "--report_gbits",
+    "-e",
+    "--events",
+    "-N",
+    "--no_peak",
+    "-z",
+)
 
 
 class _Parser(argparse.ArgumentParser):

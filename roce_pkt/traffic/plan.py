@@ -85,6 +85,11 @@ class Plan:
             return c.b, c.a, c.qpns[1], c.qpns[0], c.psns[1]
         return c.a, c.b, c.qpns[0], c.qpns[1], c.psns[0]
 
+    @staticmethod
+    def va(half: int) -> int:
+        """Where a half's requests write to or read from."""
+        return _VA + half * _VA_STEP
+
     def world(self) -> state.World:
         """The schedule before its first packet."""
         scenario = self.scenario
@@ -128,7 +133,7 @@ class Plan:
             "packet_cost": pace.packet_cost, "extra": pace.extra, "burst": traffic.burst,
             "burst_left": traffic.burst, "gap_ps": traffic.gap_ps, "on_ps": traffic.on_ps,
             "off_ps": traffic.off_ps, "on_until_ps": one.start_ps + traffic.on_ps,
-            "overhead": overhead_bytes(scenario), "va": _VA + number * _VA_STEP,
+            "overhead": overhead_bytes(scenario), "va": self.va(number),
             "dice": dice.getrandbits(64) | 1,
         }  # fmt: skip
         for name, value in values.items():

@@ -13,20 +13,25 @@ import math
 
 import numpy as np
 
+from roce_pkt.cc.law import NEVER_PS as FAR_PS
 from roce_pkt.jit import borrow, kernel, law
 from roce_pkt.scenario.schema import ARRIVALS
 from roce_pkt.traffic import verbs
 from roce_pkt.traffic.pace import L1_BYTES
 from roce_pkt.traffic.rows import REQUESTER, RESPONDER
 from roce_pkt.traffic.sizes import QUANTILES
-from roce_pkt.traffic.state import FAR_PS, World
+from roce_pkt.traffic.state import World
 from roce_pkt.units import PS_PER_S
 
 MESSAGE, READ, ATOMIC, SINGLE = verbs.MESSAGE, verbs.READ, verbs.ATOMIC, verbs.SINGLE
 FIRST, MIDDLE, LAST, ONLY = verbs.FIRST, verbs.MIDDLE, verbs.LAST, verbs.ONLY
 RC, UC, UD, XRC = verbs.RC, verbs.UC, verbs.UD, verbs.XRC
 REQUEST, READ_RESPONSE, SHAPE, CARRIES = verbs.REQUEST, verbs.READ_RESPONSE, verbs.SHAPE, verbs.CARRIES
-ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE, HEADER_BYTES = verbs.ACKNOWLEDGE, verbs.ATOMIC_ACKNOWLEDGE, verbs.HEADER_BYTES
+ACKNOWLEDGE, ATOMIC_ACKNOWLEDGE, HEADER_BYTES = (
+    verbs.ACKNOWLEDGE,
+    verbs.ATOMIC_ACKNOWLEDGE,
+    verbs.HEADER_BYTES,
+)
 CONSTANT, POISSON, ON_OFF, BURST = range(len(ARRIVALS))
 BITS_PS = 8 * PS_PER_S
 SENDS_SOLICITED = tuple(verb.wire == "SEND" or "IMM" in verb.suffix for verb in verbs.ORDER)
@@ -287,7 +292,7 @@ def send_request(w, h, q, row, now):
         begin_message(w, q)
     shape = SHAPE[q.verb]
     place = place_of_packet(q.packet, q.packets)
-    reliable = q.service == RC or q.service == XRC
+    reliable = q.service in (RC, XRC)
     opcode = REQUEST[q.service, q.verb, place]
     payload = np.int64(0)
     offset = q.packet * c.mtu
@@ -295,7 +300,7 @@ def send_request(w, h, q, row, now):
         payload = min(c.mtu, q.length - offset)
     elif CARRIES[opcode]:
         payload = q.length  # ATOMIC WRITE
-    ends = place == LAST or place == ONLY
+    ends = place in (LAST, ONLY)
     q.since_ack += 1
     ask = reliable and (ends or q.since_ack >= q.ack_every)
     if ask:

@@ -136,9 +136,7 @@ def _moe_alltoall(script: Script, hosts: list[int], traffic: Traffic, dice: rand
     ready: list[list[int]] = [[] for _ in range(n)]
     for _ in range(_rounds(traffic, 1)):
         shares = [[dice.expovariate(1.0) for _ in range(n)] for _ in range(n)]
-        size = {
-            (a, b): max(1, int(traffic.message_bytes * shares[a][b] / sum(shares[a]))) for a, b in links
-        }
+        size = {(a, b): max(1, int(traffic.message_bytes * shares[a][b] / sum(shares[a]))) for a, b in links}
         for way in (lambda a, b: (a, b), lambda a, b: (b, a)):
             arrived: list[list[int]] = [[] for _ in range(n)]
             for step in range(1, n):

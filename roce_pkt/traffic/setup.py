@@ -34,8 +34,11 @@ def _sides(plan: Plan, number: int, connection: Connection) -> tuple[Side, Side]
     service: Transport = c.traffic.transport.upper()  # type: ignore[assignment]
     pair = Pair(path, service, c.qpns[1], c.qpns[0], c.psns[0], plan.scenario.host.mtu_bytes)
     ids = 2 * number + 1, 2 * number + 2
-    client = Side(pair, local_id=ids[0], remote_id=ids[1], sport=0xC000 + number % 0x3000, transaction=number + 1)
-    return client, client.peer(c.psns[1])
+    client = Side(
+        pair, local_id=ids[0], remote_id=ids[1], peer_psn=c.psns[1], sport=0xC000 + number % 0x3000,
+        transaction=number + 1,
+    )  # fmt: skip
+    return client, client.peer()
 
 
 def before(plan: Plan) -> Iterator[tuple[int, bytes]]:

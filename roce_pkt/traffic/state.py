@@ -172,8 +172,8 @@ def world(
     host["first"] = host["last"] = -1
     tree = np.full(2 * leaves, FAR_PS, np.int64)
     made = World(
-        record, half, host, message, nexts, sizes, np.zeros(halves * ring, ANSWER), np.zeros(halves * ring, FREE),
-        np.full(2 * halves, -1, np.int64), tree,
+        record, half, host, message, nexts, sizes, np.zeros(halves * ring, ANSWER),
+        np.zeros(halves * ring, FREE), np.full(2 * halves, -1, np.int64), tree,
     )  # fmt: skip
     half["due_ps"] = half["start_ps"]
     half["packet"] = half["packets"] = 0

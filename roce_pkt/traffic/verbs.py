@@ -21,7 +21,7 @@ POSITIONS: tuple[Position, ...] = ("first", "middle", "last", "only")
 FIRST, MIDDLE, LAST, ONLY = range(len(POSITIONS))
 
 MESSAGE, READ, ATOMIC, SINGLE = range(4)
-"""Shapes of a verb: a message cut to the path MTU; a READ; an ATOMIC; one packet answered as an empty READ."""
+"""Shapes of a verb: cut to the path MTU; a READ; an ATOMIC; one packet answered as an empty READ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,9 @@ READ_RESPONSE: NDArray[np.uint8] = np.array(
     [[_answer(s, f"RDMA_READ_RESPONSE_{p.upper()}") for p in POSITIONS] for s in SERVICES], np.uint8
 )
 ACKNOWLEDGE: NDArray[np.uint8] = np.array([_answer(s, "ACKNOWLEDGE") for s in SERVICES], np.uint8)
-ATOMIC_ACKNOWLEDGE: NDArray[np.uint8] = np.array([_answer(s, "ATOMIC_ACKNOWLEDGE") for s in SERVICES], np.uint8)
+ATOMIC_ACKNOWLEDGE: NDArray[np.uint8] = np.array(
+    [_answer(s, "ATOMIC_ACKNOWLEDGE") for s in SERVICES], np.uint8
+)
 SHAPE: NDArray[np.uint8] = np.array([v.shape for v in ORDER], np.uint8)
 """Shape of each verb."""
 
