@@ -21,19 +21,23 @@ def generate(
         str, typer.Option("-o", "--output", metavar="FILE", help="pcap, or pcapng by its name.")
     ] = "",
     preset: Annotated[
-        str, typer.Option("--preset", metavar="NAME", help="A scenario of the package; see: roce-pkt presets.")
+        str,
+        typer.Option("--preset", metavar="NAME", help="A scenario of the package; see: roce-pkt presets."),
     ] = "",
     like: Annotated[
         str, typer.Option("--like", metavar="'CMD'", help="As perftest: 'ib_write_bw -q 4 -s 65536'.")
     ] = "",
     changes: Annotated[
-        list[str], typer.Option("--set", metavar="KEY=VALUE", help="Change a key: host.mtu=4096 (repeatable).")
+        list[str],
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a key: host.mtu=4096 (repeatable)."),
     ] = [],  # noqa: B006
     taps: Annotated[
         list[str], typer.Option("--tap", metavar="HOST", help="Record at host0, ...; else what all send.")
     ] = [],  # noqa: B006
     count: Annotated[int, typer.Option("--count", min=0, metavar="N", help="Frames at most; 0 all.")] = 0,
-    show: Annotated[bool, typer.Option("--scenario", help="Print the scenario as TOML; write nothing.")] = False,
+    show: Annotated[
+        bool, typer.Option("--scenario", help="Print the scenario as TOML; write nothing.")
+    ] = False,
     force: ForceOption = False,
     form: FormatOption = Format.TEXT,
 ) -> int:

@@ -66,8 +66,8 @@ class Generation:
         made = self._plain()
         seen = made if taps is None else _at_taps(made, self.plan, taps)
         left = self.most or 1 << 62
-        for rows in seen:
-            rows = rows[:left]
+        for batch in seen:
+            rows = batch[:left]
             left -= len(rows)
             if self._setup_ps:
                 rows["time_ps"] += self._setup_ps
@@ -82,9 +82,10 @@ class Generation:
 
         if not jit.is_compiled(schedule.run):
             jit.announce_compile("the generator")
+        run: Any = schedule.run
         world = self.plan.world()
         rows = np.zeros(BATCH_ROWS, ROW)
-        while count := schedule.run(world, rows):
+        while count := run(world, rows):
             yield rows[:count]
 
     def _reacting(self) -> Iterator[tuple[int, bytes]]:
@@ -143,10 +144,12 @@ class Generation:
             yield plain(time_ps, frame)
         last_ps = self._setup_ps
         if self.scenario.fault:
-            for last_ps, frame in self._reacting():
-                yield plain(last_ps, frame)
+            for time_ps, frame in self._reacting():
+                last_ps = time_ps
+                yield plain(time_ps, frame)
         else:
-            for last_ps, octets in self._bulk(frame_kernel.PCAPNG if pcapng else frame_kernel.PCAP):
+            for ended_ps, octets in self._bulk(frame_kernel.PCAPNG if pcapng else frame_kernel.PCAP):
+                last_ps = ended_ps
                 yield octets
         for time_ps, frame in setup.after(self.plan, last_ps):
             yield plain(time_ps, frame)

@@ -73,8 +73,9 @@ class WireSocket:
         self._call = ctypes.CDLL(None, use_errno=True).sendmmsg
         self._iovecs: Any = (_Iovec * BATCH)()
         self._messages: Any = (_Message * BATCH)()
-        self._iov: Any = np.frombuffer(self._iovecs, np.dtype(_Iovec))
-        head: Any = np.frombuffer(self._messages, np.dtype(_Message))["header"]
+        kinds: Any = np.dtype(_Iovec), np.dtype(_Message)
+        self._iov: Any = np.frombuffer(memoryview(self._iovecs), kinds[0])
+        head: Any = np.frombuffer(memoryview(self._messages), kinds[1])["header"]
         head["iov"] = ctypes.addressof(self._iovecs) + np.arange(BATCH) * ctypes.sizeof(_Iovec)
         head["iov_count"] = 1
 

@@ -43,4 +43,5 @@ class Fault:
     value: int = f.integer(ANY, "corrupt field: its new value (-1 = one bit flipped by chance)", ANY)
     distance: int = f.integer(3, "reorder, replay: frames of its flow that pass before it comes", 1, 1 << 20)
     time_ps: int = f.time("0us", "delay: time added; duplicate: time until the copy")
+    seen: bool = f.flag(False, "drop: the frame is recorded before it is lost")
     bytes: int = f.integer(64, "truncate: octets kept", 0, 65535)

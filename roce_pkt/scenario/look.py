@@ -17,7 +17,10 @@ class Look:
     ecn: str = f.choice("ect0", "ECN of data; acknowledgements are Not-ECT", "ect0", "ect1", "not-ect", "ce")
     ttl: int = f.integer(64, "TTL or hop limit", 1, 255)
     sport: str = f.choice(
-        "qpn", "UDP source port by the kernel's formula: from both QPNs, or from flow_label", "qpn", "flow-label"
+        "qpn",
+        "UDP source port by the kernel's formula: from both QPNs, or from flow_label",
+        "qpn",
+        "flow-label",
     )
     flow_label: int = f.integer(0, "IPv6 or GRH flow label", 0, (1 << 20) - 1)
     ip_id: str = f.choice("count", "IPv4 identification: counted by each sender, or zero", "count", "zero")

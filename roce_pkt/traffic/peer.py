@@ -118,9 +118,10 @@ class Peer:
         reliable = self.service not in (UC, UD)
         self.q = SimpleNamespace(
             snd=0, una=0, high=0, limit=0, window=WINDOW if reliable else 1 << 62, offset=0,
-            message_packets=1, message_end=1, messages=0, progress_ps=0, hold_until_ps=NEVER_PS, retry_at_ps=NEVER_PS, failed=0,
-            timeout_ps=requester.timeout_ps(t.timeout) if reliable else NEVER_PS, retry_cnt=t.retry_cnt,
-            retries_left=t.retry_cnt, rnr_retry=t.rnr_retry, rnr_left=t.rnr_retry, repeating=0,
+            message_packets=1, message_end=1, messages=0, progress_ps=0, hold_until_ps=NEVER_PS,
+            retry_at_ps=NEVER_PS, timeout_ps=requester.timeout_ps(t.timeout) if reliable else NEVER_PS,
+            retry_cnt=t.retry_cnt, retries_left=t.retry_cnt, rnr_retry=t.rnr_retry, rnr_left=t.rnr_retry,
+            failed=0, repeating=0,
         )  # fmt: skip
         posted = t.receive_queue or NONE
         self.r = SimpleNamespace(

@@ -12,9 +12,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from roce_pkt.capture.model import LINK_ETHERNET, Record
 from roce_pkt.cc.law import NEVER_PS
@@ -23,27 +21,12 @@ from roce_pkt.endpoint.behaviour import PROFILES
 from roce_pkt.traffic.frame_kernel import RECORD_BYTES
 from roce_pkt.traffic.framing import Framer
 from roce_pkt.traffic.pace import L1_BYTES, Pace, pace_of
+from roce_pkt.traffic.packet_row import packet_row
 from roce_pkt.traffic.peer import Packet, Peer, Work
 from roce_pkt.traffic.plan import ENDLESS_COUNT, Half, Plan
-from roce_pkt.traffic.rows import REQUESTER, RESPONDER, ROW
+from roce_pkt.traffic.rows import REQUESTER, RESPONDER
 from roce_pkt.traffic.sizes import QUANTILES, quantiles
-from roce_pkt.traffic.verbs import (
-    ACKNOWLEDGE,
-    ATOMIC,
-    ATOMIC_ACKNOWLEDGE,
-    CARRIES,
-    FIRST,
-    LAST,
-    MESSAGE,
-    MIDDLE,
-    NUMBER,
-    ONLY,
-    ORDER,
-    READ,
-    READ_RESPONSE,
-    REQUEST,
-    SERVICES,
-)
+from roce_pkt.traffic.verbs import MESSAGE, NUMBER, ORDER, READ, SERVICES
 from roce_pkt.units import PS_PER_NS, PS_PER_S
 from roce_pkt.wire import net
 from roce_pkt.wire.frame import dissect
@@ -258,7 +241,8 @@ class Reaction:
         self._arm(sender // 2, side)
 
     def _send(self, line: _Line, sender: int, side: _Side, packet: Packet, now: int) -> None:
-        row = self._row(sender, side, packet, now)
+        row = packet_row(self._plan, sender, side.psn, side.peer.service, packet)
+        row["time_ps"] = now
         ((_, written),) = self._framer.write(row)
         octets = bytes(written[RECORD_BYTES[0] :])
         line.occupy(len(octets), now)
@@ -327,67 +311,6 @@ class Reaction:
             side.peer.timer(now)
             self._look(2 * number + REQUESTER, now)
         self._arm(number, side)
-
-    # -- rows
-
-    def _row(self, sender: int, side: _Side, packet: Packet, now: int) -> Any:
-        number = sender // 2
-        rows = np.zeros(1, ROW)
-        row = rows[0]
-        row["time_ps"], row["half"], row["role"] = now, number, sender % 2
-        row["psn"] = side.psn + packet.position & 0xFFFFFF
-        if sender % 2 == REQUESTER:
-            self._request_row(row, side, packet)
-        else:
-            self._answer_row(row, side, packet)
-        return rows
-
-    def _request_row(self, row: Any, side: _Side, packet: Packet) -> None:
-        scenario, work = self._plan.scenario, packet.work
-        if work is None:
-            raise ValueError("a request belongs to a work request")
-        index = packet.position - work.start
-        offset = index * scenario.host.mtu_bytes
-        verb = ORDER[work.verb]
-        place = ONLY if verb.shape != MESSAGE else _place(index, work.end - work.start)
-        row["opcode"] = opcode = int(REQUEST[side.peer.service, work.verb, place])
-        row["message"], row["offset"] = work.number, offset
-        if verb.shape == MESSAGE:
-            row["payload"] = min(scenario.host.mtu_bytes, work.length - offset)
-        elif CARRIES[opcode]:
-            row["payload"] = work.length
-        again = offset if verb.shape == READ else 0  # a READ asks for what is missing, from where it lies
-        row["va"] = self._plan.va(int(row["half"])) + again
-        row["dmalen"] = work.length - again
-        row["ackreq"] = packet.ask
-        ends = place in (LAST, ONLY)
-        solicits = verb.wire == "SEND" or "IMM" in verb.suffix
-        row["solicited"] = scenario.frames.solicited and ends and solicits
-
-    def _answer_row(self, row: Any, side: _Side, packet: Packet) -> None:
-        service, work = side.peer.service, packet.work
-        row["syndrome"], row["msn"] = packet.syndrome, packet.msn
-        if not packet.data or work is None:
-            row["opcode"] = ACKNOWLEDGE[service]
-            return
-        row["message"] = work.number
-        if work.shape == ATOMIC:
-            row["opcode"] = ATOMIC_ACKNOWLEDGE[service]
-            return
-        index = packet.position - work.start
-        row["opcode"] = READ_RESPONSE[
-            service, _place(packet.position - packet.first, work.end - packet.first)
-        ]
-        if work.shape == READ:
-            mtu = self._plan.scenario.host.mtu_bytes
-            row["offset"] = index * mtu
-            row["payload"] = min(mtu, work.length - index * mtu)
-
-
-def _place(index: int, count: int) -> int:
-    if count == 1:
-        return ONLY
-    return FIRST if index == 0 else LAST if index + 1 == count else MIDDLE
 
 
 def _intact(sent: bytes, came: bytes) -> bool:

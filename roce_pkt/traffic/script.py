@@ -137,12 +137,13 @@ def _moe_alltoall(script: Script, hosts: list[int], traffic: Traffic, dice: rand
     for _ in range(_rounds(traffic, 1)):
         shares = [[dice.expovariate(1.0) for _ in range(n)] for _ in range(n)]
         size = {(a, b): max(1, int(traffic.message_bytes * shares[a][b] / sum(shares[a]))) for a, b in links}
-        for way in (lambda a, b: (a, b), lambda a, b: (b, a)):
+        for there in (True, False):
             arrived: list[list[int]] = [[] for _ in range(n)]
             for step in range(1, n):
                 for a in range(n):
                     b = (a + step) % n
-                    arrived[b] += script.spread(links[a, b], traffic.verb, size[way(a, b)], ready[a])
+                    length = size[(a, b) if there else (b, a)]
+                    arrived[b] += script.spread(links[a, b], traffic.verb, length, ready[a])
             ready = arrived
 
 

@@ -24,7 +24,7 @@ from roce_pkt.wire.frame import dissect
 IN_NAMESPACE = """
 import json, socket, subprocess, sys
 for words in ("link add va type veth peer name vb", "link set va addrgenmode none",
-              "link set vb addrgenmode none", "link set va mtu 9000", "link set vb mtu 9000", "link set vb up", "link set va up"):
+              "link set vb addrgenmode none", "link set va mtu 9000 up", "link set vb mtu 9000 up"):
     subprocess.run(["ip", *words.split()], check=True)
 ear = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(3))
 ear.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 << 20)

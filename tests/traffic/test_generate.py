@@ -1,4 +1,4 @@
-"""Generated frames are what the plain builder makes, obey PSN, MSN, pad and length rules, and leave on time."""
+"""Generated frames are what the plain builder makes, obey the rules of PSN, MSN and length, are on time."""
 
 from __future__ import annotations
 
@@ -47,7 +47,8 @@ def made(text: str, tmp_path: Path, name: str = "a.pcap") -> list[tuple[int, byt
 def simple(verb: str, service: str, more: str = "", size: str = "1001B", count: int = 3) -> str:
     length = "8B" if verb in ATOMIC_LENGTH else size
     return (
-        f"[fabric]\nhosts = 2\n[[traffic]]\nsenders = [1]\nreceiver = 0\nverb = '{verb}'\ntransport = '{service}'\n"
+        f"[fabric]\nhosts = 2\n[[traffic]]\nsenders = [1]\nreceiver = 0\nverb = '{verb}'\n"
+        f"transport = '{service}'\n"
         f"message = '{length}'\ncount = {count}\n{more}"
     )
 
@@ -150,7 +151,8 @@ def test_rules_hold_over_random_scenarios(tmp_path_factory, words, mtu, hosts, e
         traffic += "\npairs = [[1, 0]]"
     text = (
         f"duration = '50ms'\n[fabric]\nhosts = {hosts}\n[host]\nmtu = {mtu}\n"
-        f"ack = {{ every = {every}, coalesce = {coalesce + 1} }}\n[frames]\npsn = 0xfffffa\n[[traffic]]\n{traffic}\n"
+        f"ack = {{ every = {every}, coalesce = {coalesce + 1} }}\n[frames]\npsn = 0xfffffa\n"
+        f"[[traffic]]\n{traffic}\n"
     )
     frames = made(text, tmp_path_factory.mktemp("g"))
     times = [time for time, _ in frames]

@@ -83,7 +83,8 @@ def test_without_a_fault_that_fits_it_is_what_the_compiled_schedule_makes(traffi
 @pytest.mark.parametrize("pattern", ["ring-allreduce", "pipeline", "storage-mix"])
 def test_scripts_run_to_their_end_through_losses(pattern: str, tmp_path: Path):
     text = (
-        f"[fabric]\nhosts = 3\n[host]\ntransport = {{ timeout = 8 }}\n[[traffic]]\npattern = '{pattern}'\nverb = 'write_imm'\n"
+        f"[fabric]\nhosts = 3\n[host]\ntransport = {{ timeout = 8 }}\n[[traffic]]\npattern = '{pattern}'\n"
+        "verb = 'write_imm'\n"
         "message = '9000B'\ncount = 2\n"
     )
     clean, lossy = tmp_path / "clean.pcap", tmp_path / "lossy.pcap"
@@ -197,7 +198,7 @@ def test_every_fault_is_survived_and_listed(kind: str, tmp_path: Path):
 
 
 def patterns(frames: list[dict]) -> dict[str, Counter]:
-    """What the receiving sides show, whatever was lost: how gaps are named, duplicates answered, READs asked again.
+    """What both sides show, whatever was lost: gaps named, duplicates answered, READs asked again.
 
     Written for any capture between two hosts: a frame counts for a receiver when its effect shows.
     """
