@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import mmap
 import weakref
-from typing import Any
 
 import numpy as np
 
-from roce_pkt.capture.columns import COLUMNS, presence_mask
+from roce_pkt.capture.columns import BY_NAME, COLUMNS, presence_mask
 from roce_pkt.capture.frames import Array, Frames, Segment, dtype_of
 from roce_pkt.capture.kernel_fields import BLOCK_BYTES, PLACES, ROWS
 from roce_pkt.capture.kernel_frame import TUNNEL_BIT
@@ -19,6 +18,8 @@ _WRITTEN_BY = {c.name: presence_mask(c) for c in COLUMNS if presence_mask(c)} | 
     _TUNNEL, int(TUNNEL_BIT)
 )
 """Columns that a kernel writes only for frames with one of these headers; they must start as zero."""
+_TO_CLEAR = [(PLACES[c.name], c.row_bytes, _WRITTEN_BY[c.name]) for c in COLUMNS if c.name in _WRITTEN_BY]
+_VIEWS = [(c.name, c.width, dtype_of(c), PLACES[c.name]) for c in COLUMNS]
 
 
 class BlockPool:
@@ -55,16 +56,16 @@ class Block:
 
     def column(self, name: str, rows: int) -> Array:
         """The first `rows` rows of a column, in place."""
-        column = next(c for c in COLUMNS if c.name == name)
-        return self._view(column.name, column.width, dtype_of(column), rows)
-
-    def _view(self, name: str, width: int, dtype: np.dtype[Any], rows: int) -> Array:
-        shape = (rows, width) if width > 1 else (rows,)
-        return np.ndarray(shape, dtype, self._octets, PLACES[name])
+        return np.ndarray((rows,), dtype_of(BY_NAME[name]), self._octets, PLACES[name])
 
     def frames(self) -> Frames:
         """What was filled; the block's memory is used again when these arrays are gone."""
-        columns = {c.name: self._view(c.name, c.width, dtype_of(c), self.rows) for c in COLUMNS}
+        rows, octets = self.rows, self._octets
+        columns: dict[str, Array] = {
+            name: np.ndarray((rows, width) if width > 1 else (rows,), dtype, octets, place)
+            for name, width, dtype, place in _VIEWS
+        }
+        del octets
         if self.rows * 8 < ROWS:
             columns = {name: array.copy() for name, array in columns.items()}
             self.discard()
@@ -82,8 +83,7 @@ class Block:
 def _recycle(pool: BlockPool, store: mmap.mmap, rows: int, written: int) -> None:
     """Zero the columns that need it, as far as they were written."""
     octets = np.frombuffer(store, np.uint8)
-    for column in COLUMNS:
-        if written & _WRITTEN_BY.get(column.name, 0):
-            start = PLACES[column.name]
-            octets[start : start + rows * column.row_bytes] = 0
+    for start, row_bytes, headers in _TO_CLEAR:
+        if written & headers:
+            octets[start : start + rows * row_bytes] = 0
     pool.give_back(store)

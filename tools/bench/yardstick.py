@@ -16,9 +16,14 @@ from roce_pkt.capture.columns import BY_NAME, COLUMNS, HINT_CODES, KIND_ROCEV2, 
 from roce_pkt.wire import ib, net
 
 SOURCE = Path(__file__).with_name("reader.c")
-_HEADERS = {"eth": net.ETH, "vlan": net.VLAN, "ipv4": net.IPV4, "ipv6": net.IPV6, "udp": net.UDP, "bth": ib.BTH} | {
-    header.name: header for header in ib.EXTENDED
-}
+_HEADERS = {
+    "eth": net.ETH,
+    "vlan": net.VLAN,
+    "ipv4": net.IPV4,
+    "ipv6": net.IPV6,
+    "udp": net.UDP,
+    "bth": ib.BTH,
+} | {header.name: header for header in ib.EXTENDED}
 _HINTS = {"hint_udp": "udp", "hint_arp": "arp", "hint_ethertype": "ethertype", "hint_icmp": "icmp"} | {
     "hint_icmpv6": "icmpv6", "hint_igmp": "igmp", "hint_proto": "ip-proto", "hint_tcp": "tcp",
 }  # fmt: skip
@@ -41,18 +46,31 @@ class Yardstick:
     def __init__(self, rows: int) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="roce-pkt-bench-")
         library = Path(self.folder.name) / "reader.so"
-        command = [compiler() or "cc", "-O3", "-march=native", "-shared", "-fPIC", "-o", str(library), str(SOURCE)]
+        command = [
+            compiler() or "cc",
+            "-O3",
+            "-march=native",
+            "-shared",
+            "-fPIC",
+            "-o",
+            str(library),
+            str(SOURCE),
+        ]
         subprocess.run(command, check=True)
         self._read = ctypes.CDLL(str(library)).read_capture
         self._read.restype = ctypes.c_int64
         text = SOURCE.read_text()
         names = self._members(text, "columns")
         self.columns: dict[str, Array] = {
-            name: np.zeros((rows, BY_NAME[name].width) if BY_NAME[name].width > 1 else rows, BY_NAME[name].dtype)
+            name: np.zeros(
+                (rows, BY_NAME[name].width) if BY_NAME[name].width > 1 else rows, BY_NAME[name].dtype
+            )
             for name in names
         }
         self._pointers = (ctypes.c_void_p * len(names))(*(self.columns[n].ctypes.data for n in names))
-        codes = [KIND_ROCEV2 if n == "rocev2" else HINT_CODES[_HINTS[n]] for n in self._members(text, "codes")[:9]]
+        codes = [
+            KIND_ROCEV2 if n == "rocev2" else HINT_CODES[_HINTS[n]] for n in self._members(text, "codes")[:9]
+        ]
         bits = [header_bit(_HEADERS[n]) for n in self._members(text, "codes")[9:]]
         self._codes = bytes(codes) + bytes(-len(codes) % 4) + b"".join(b.to_bytes(4, "little") for b in bits)
         self._rows = rows
@@ -70,13 +88,21 @@ class Yardstick:
         """Read a capture that lies in memory; returns the frames."""
         address = ctypes.c_void_p(octets.ctypes.data)
         return int(
-            self._read(address, ctypes.c_uint64(octets.size), self._pointers, self._codes, ctypes.c_uint64(self._rows))
+            self._read(
+                address,
+                ctypes.c_uint64(octets.size),
+                self._pointers,
+                self._codes,
+                ctypes.c_uint64(self._rows),
+            )
         )
 
     def checksums(self, frames: int) -> dict[str, int]:
         """A checksum of every column of the table; those the reader does not have are zero."""
         return {
-            column.name: column_checksum(self.columns[column.name][:frames]) if column.name in self.columns else 0
+            column.name: column_checksum(self.columns[column.name][:frames])
+            if column.name in self.columns
+            else 0
             for column in COLUMNS
         }
 
