@@ -10,8 +10,8 @@ import random
 import time
 
 import pytest
-
 from conftest import PCAPS
+
 from roce_pkt.cli.app import run
 
 SECONDS = float(os.environ.get("ROCE_PKT_FUZZ_SECONDS", "6"))

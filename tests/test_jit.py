@@ -67,6 +67,27 @@ def test_numba_still_has_the_private_parts_used_here():
     assert not jit.is_compiled(jit.kernel(lambda x: x))
 
 
+def test_the_checked_build_stops_at_the_end_of_its_memory():
+    code = (
+        "import numpy as np\nfrom roce_pkt import jit\n"
+        "from numba import njit\n"
+        "@njit\ndef load(mem, at):\n    return jit.be32(mem, at)\n"
+        "mem = jit.memory(np.zeros(8, np.uint8))\n"
+        "assert load(mem, np.uint64(4)) == 0\n"
+        "for at in (5, 8, 2**64 - 1):\n"
+        "    try: load(mem, np.uint64(at))\n"
+        "    except IndexError: print('stopped')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "ROCE_PKT_CHECKED": "1"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == ["stopped"] * 3
+
+
 def _run(root, **env):
     code = (
         "from roce_pkt.capture.entry import entry; entry(1);"

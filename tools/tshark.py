@@ -17,7 +17,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 GOLDEN = ROOT / "tests" / "data" / "tshark"
-HEURISTICS = ["smcr_infiniband", "smb_direct_infiniband", "rpcrdma_infiniband", "nvme_rdma", "lnet_ib", "iser_infiniband", "eth_over_ib", "mellanox_eoib", "sdp_infiniband", "fc_infiniband"]
+HEURISTICS = [
+    "smcr_infiniband",
+    "smb_direct_infiniband",
+    "rpcrdma_infiniband",
+    "nvme_rdma",
+    "lnet_ib",
+    "iser_infiniband",
+    "eth_over_ib",
+    "mellanox_eoib",
+    "sdp_infiniband",
+    "fc_infiniband",
+]
 
 # tshark's field -> ours in `dissect --format jsonl`, flattened; how to read tshark's text
 FIELDS: dict[str, tuple[str, str]] = {
