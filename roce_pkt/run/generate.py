@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -18,6 +18,7 @@ from roce_pkt.capture.writer import interface_block, packet_block, pcap_header, 
 from roce_pkt.edit.impair import truth_path
 from roce_pkt.errors import InputError
 from roce_pkt.files import whole_file
+from roce_pkt.scenario import presets
 from roce_pkt.scenario.checks import TAP
 from roce_pkt.scenario.schema import Scenario
 from roce_pkt.traffic import frame_kernel, setup
@@ -195,3 +196,26 @@ def _at_taps(made: Iterator[Rows], whole: Plan, hosts: set[int]) -> Iterator[Row
         held = both[ready:]
         yield both[:ready]
     yield held
+
+
+def generate(
+    source: Scenario | str | Path,
+    path: str | Path,
+    changes: Mapping[str, str] | None = None,
+    *,
+    most: int = 0,
+    force: bool = False,
+) -> Generated:
+    """Write the frames of a scenario to a capture.
+
+    Args:
+        source: A scenario, a file, or the name of a preset.
+        path: Where to; pcapng when the name ends so.
+        changes: Dotted key -> value, as `{"host.mtu": "4096"}`.
+        most: Frames at most; 0 for no limit.
+        force: Replace files that are there.
+
+    Raises:
+        InputError: The scenario is wrong, or the output cannot be written.
+    """
+    return Generation(presets.scenario_of(source, changes), most).write(path, force=force)

@@ -12,7 +12,6 @@ from roce_pkt.run.simulation_events import events_of
 from roce_pkt.run.simulation_names import Names
 from roce_pkt.run.simulation_result import Simulation, collect
 from roce_pkt.scenario import presets
-from roce_pkt.scenario.reader import read_file
 from roce_pkt.scenario.schema import Scenario
 
 if TYPE_CHECKING:
@@ -37,11 +36,7 @@ def load(source: Scenario | str | Path, changes: Mapping[str, str] | None = None
         ScenarioError: Something in it is wrong.
         InputError: It cannot be read.
     """
-    if isinstance(source, Scenario):
-        return source
-    if str(source) in presets.names() and not Path(source).exists():
-        return presets.load(str(source), changes)
-    return read_file(source, changes)
+    return presets.scenario_of(source, changes)
 
 
 def simulate(

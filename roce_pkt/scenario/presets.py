@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
+from pathlib import Path
 
 from roce_pkt.errors import ScenarioError, nearest
-from roce_pkt.scenario.reader import read_text
+from roce_pkt.scenario.reader import read_file, read_text
 from roce_pkt.scenario.schema import Scenario
 
 FOLDER = "presets"
@@ -55,3 +56,17 @@ def find(name: str) -> Preset:
 def load(name: str, changes: Mapping[str, str] | None = None) -> Scenario:
     """A preset as a scenario."""
     return read_text(find(name).text, f"preset {name}", changes)
+
+
+def scenario_of(source: Scenario | str | Path, changes: Mapping[str, str] | None = None) -> Scenario:
+    """A scenario from a file, or a preset by its name.
+
+    Raises:
+        ScenarioError: Something in it is wrong.
+        InputError: It cannot be read.
+    """
+    if isinstance(source, Scenario):
+        return source
+    if str(source) in names() and not Path(source).exists():
+        return load(str(source), changes)
+    return read_file(source, changes)
