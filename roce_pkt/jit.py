@@ -38,7 +38,9 @@ CHECKED = os.environ.get("ROCE_PKT_CHECKED", "") not in ("", "0")
 _PACKAGE = Path(__file__).resolve().parent
 _ROOM_SOURCES = {
     "capture": ("jit.py", "capture", "wire"),
+    "cc": ("jit.py", "cc"),
     "engine": ("jit.py", "cc", "endpoint", "engine", "fabric"),
+    "traffic": ("jit.py", "wire", "traffic", "scenario/schema.py", "capture/kernel_crc.py"),
 }
 """What a room's kernels are made from, where that is less than the whole package."""
 
@@ -116,23 +118,23 @@ def cacheable() -> bool:
 def kernel(function: Function) -> Function:
     """Compile an entry: cached, without the interpreter lock, array indices checked, x/0 is infinite."""
     decorate = njit(cache=cacheable(), nogil=True, error_model="numpy", boundscheck=True)
-    return decorate(function)  # type: ignore[no-any-return]
+    return decorate(function)
 
 
 def fast_kernel(function: Function) -> Function:
     """A kernel whose array indices are checked only in the checked build; for proven inner loops."""
     decorate = njit(cache=cacheable(), nogil=True, error_model="numpy", boundscheck=CHECKED)
-    return decorate(function)  # type: ignore[no-any-return]
+    return decorate(function)
 
 
 def law(function: Function) -> Function:
     """A function that stays plain Python and is inlined wherever a kernel calls it."""
-    return register_jitable(forceinline=True, boundscheck=True)(function)  # type: ignore[no-any-return]
+    return register_jitable(forceinline=True, boundscheck=True)(function)
 
 
 def fast_law(function: Function) -> Function:
     """A law whose array indices are checked only in the checked build."""
-    return register_jitable(forceinline=True, boundscheck=CHECKED)(function)  # type: ignore[no-any-return]
+    return register_jitable(forceinline=True, boundscheck=CHECKED)(function)
 
 
 def is_compiled(dispatcher: Any) -> bool:

@@ -14,13 +14,23 @@ from typing import Any
 import numpy as np
 
 from roce_pkt.cc import feedback
-from roce_pkt.cc.feedback import HEAD, MAX_HOPS, NO_WINDOW, QUEUE_UNIT_BYTES, begin, set_rate
-from roce_pkt.cc.feedback import sent_between, time_between
+from roce_pkt.cc.feedback import (
+    HEAD,
+    MAX_HOPS,
+    NO_WINDOW,
+    QUEUE_UNIT_BYTES,
+    begin,
+    sent_between,
+    set_rate,
+    time_between,
+)
 from roce_pkt.cc.law import law, twin
 from roce_pkt.cc.parameters import OFF_ON, Parameter, ParameterTable
 from roce_pkt.cc.rate import BASE_RTT, INT_SCALE, MAX_RATE, MIN_RATE, ceiling_bps
 
 FEEDBACK = feedback.INT
+REPACES = True
+"""A new rate also moves the packet that waits for its turn."""
 PAPER = "HPCC 2019 as its authors' simulator has it"
 ONE_TRIP_SMALLEST = 0
 
@@ -52,7 +62,7 @@ PARAMETERS = ParameterTable(
         "HPCC 2019: the smaller, against noise; drafts also take the newer", choices=("smaller", "newer"),
     ),
     Parameter(
-        "u0", "ratio", "1", "U before the first measurement.", "the HPCC simulator; not in the paper", high=10,
+        "u0", "ratio", "1", "U before the first measurement.", "HPCC simulator; not in the paper", high=10,
     ),
     MIN_RATE,
     MAX_RATE,
@@ -158,7 +168,8 @@ def on_ack(p: Any, s: Any, ack: Any, now: int) -> int:  # noqa: ARG001
         return 0
     measure(p, s, ack)
     keep_hops(s, ack)
-    # spec: HPCC 2019 alg. 1: U >= eta or incStage >= maxStage: W := Wc / (U / eta) + W_AI; else W := Wc + W_AI
+    # spec: HPCC 2019 alg. 1: U >= eta or incStage >= maxStage: W := Wc / (U / eta) + W_AI,
+    # else W := Wc + W_AI
     follows = s.alpha >= p.eta or s.stage >= p.max_stage
     rate = s.reference_bps
     if follows:

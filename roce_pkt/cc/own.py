@@ -27,7 +27,7 @@ import numpy as np
 from roce_pkt import units
 from roce_pkt.cc import feedback
 from roce_pkt.cc.feedback import HEAD, NO_WINDOW, begin
-from roce_pkt.cc.law import twin
+from roce_pkt.cc.law import NEVER_PS, twin
 from roce_pkt.cc.parameters import OFF_ON, Parameter, ParameterTable, Unit
 from roce_pkt.cc.rate import BASE_RTT
 from roce_pkt.errors import InputError, ScenarioError, nearest
@@ -108,14 +108,16 @@ class OwnLaw:
         """
         try:
             self.functions[name](p, s, *rest)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - whatever a user's own code raises
             raise InputError(f"{self._place(name, error)}: {_why(error, p, s, *rest)}") from None
         wrong = self._wrong(s)
         if wrong:
             raise InputError(f"{self.file}: {name} {wrong}")
 
     def _place(self, name: str, error: BaseException) -> str:
-        lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == self.file]
+        lines = [
+            frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == self.file
+        ]
         return f"{self.file}:{lines[-1] if lines else '?'}: {name}"
 
     def _wrong(self, s: Any) -> str:
@@ -152,7 +154,7 @@ class OwnLaw:
         for step in range(TRIAL_STEPS):
             now += TRIAL_RTT_PS // 16
             if "on_timer" in self.functions and s.timer_ps <= now:
-                s.timer_ps = feedback.NEVER_PS
+                s.timer_ps = NEVER_PS
                 self.call("on_timer", p, s, now)
             congested = step // 200 % 2
             if "on_cnp" in self.functions and congested and step % 10 == 0:
@@ -185,8 +187,8 @@ def _why(error: BaseException, p: Any, s: Any, *rest: Any) -> str:
         what = {id(p): "p", id(s): "s"} | {id(one): "ack" for one in rest}
         if id(error.obj) in what:
             owner = what[id(error.obj)]
-            known = [name for name in type(error.obj).__slots__ if not name.startswith("_")]
-            near = nearest(error.name, known) or f"; it has {', '.join(known)}"
+            known = list(getattr(error.obj, "__slots__", ()))
+            near = nearest(str(error.name), known) or f"; it has {', '.join(known)}"
             return f"{owner} has no {error.name!r}{near}"
     return f"{type(error).__name__}: {error}"
 
@@ -220,8 +222,8 @@ def _unit_of(file: str, name: str, value: Any) -> tuple[Unit, str]:
             continue
         return unit, str(value)
     raise InputError(
-        f"{file}: PARAMETERS[{name!r}] is {value!r}; write a rate (1Gbps), a time (5us), a size (16KB), a number"
-        " or True and False"
+        f"{file}: PARAMETERS[{name!r}] is {value!r}; write a rate (1Gbps), a time (5us), a size (16KB), a"
+        " number, True or False"
     )
 
 
@@ -233,6 +235,25 @@ def _fields(file: str, table: dict[str, Any]) -> list[tuple[str, str]]:
         if not isinstance(value, int | float):
             raise InputError(f"{file}: STATE[{name!r}] is {value!r}; a state holds numbers (0 or 0.0)")
     return [(name, "f8" if isinstance(value, float) else "i8") for name, value in table.items()]
+
+
+def file_of(entry: str) -> str:
+    """The file of a law that another package announces.
+
+    Args:
+        entry: Module as an entry point names it.
+
+    Raises:
+        InputError: There is no such module.
+    """
+    name = entry.partition(":")[0]
+    try:
+        spec = importlib.util.find_spec(name)
+    except ImportError:
+        spec = None
+    if spec is None or spec.origin is None:
+        raise InputError(f"{name}: an entry point names this module for a law, and it cannot be found")
+    return spec.origin
 
 
 def load(path: str | Path) -> OwnLaw:
@@ -257,7 +278,7 @@ def load(path: str | Path) -> OwnLaw:
         spec.loader.exec_module(module)
     except SyntaxError as error:
         raise InputError(f"{file}:{error.lineno}: {error.msg}") from None
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - whatever a user's own code raises
         lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == file]
         raise InputError(f"{file}:{lines[-1] if lines else '?'}: {type(error).__name__}: {error}") from None
     return OwnLaw(file, module)

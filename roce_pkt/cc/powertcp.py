@@ -21,6 +21,7 @@ from roce_pkt.cc.parameters import OFF_ON, Parameter, ParameterTable
 from roce_pkt.cc.rate import BASE_RTT, INT_SCALE, MAX_RATE, MIN_RATE, ceiling_bps
 
 FEEDBACK = feedback.INT
+REPACES = True
 AUTHORS = "PowerTCP 2022 as its authors' simulator has it; paper text not at hand"
 
 WINDOWED = (
@@ -29,7 +30,7 @@ WINDOWED = (
     ),
     BASE_RTT,
     Parameter(
-        "update", "switch", "per-ack", "Whether the window moves on every acknowledgement or once a round trip.",
+        "update", "switch", "per-ack", "Whether the window moves on each acknowledgement or once a trip.",
         "PowerTCP 2022: per acknowledgement with INT, once a round trip without",
         choices=("per-ack", "per-rtt"),
     ),

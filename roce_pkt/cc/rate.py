@@ -21,14 +21,14 @@ MAX_RATE = Parameter(
     "ns3-rdma holds TIMELY below 96 % of line, the other sources do not",
 )  # fmt: skip
 BASE_RTT = Parameter(
-    "base_rtt", "ps", "0", "T: round trip of a full packet through empty queues; 0 is the longest of the fabric's.",
+    "base_rtt", "ps", "0", "T: round trip of a full packet through empty queues; 0 is the longest flow's.",
     "HPCC simulator: the longest of the topology, for all",
     high=LONGEST_PS,
 )  # fmt: skip
 INT_SCALE = Parameter(
     "int_scale", "count", "1", "Units of the octet and queue fields of a hop, in times 128 and 80 octets.",
     "HPCC simulator: INT_MULTI, raised for fast links so that the counters do not go round too early",
-    low=1, high=1024,
+    low=1, high=255,
 )  # fmt: skip
 
 

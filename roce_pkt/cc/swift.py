@@ -22,12 +22,13 @@ from roce_pkt.cc.parameters import OFF_ON, Parameter, ParameterTable
 from roce_pkt.cc.rate import BASE_RTT, LONGEST_PS, MAX_RATE, MIN_RATE, SHORTEST_PS, bounded, ceiling_bps
 
 FEEDBACK = feedback.RTT
+REPACES = True
 HTSIM = "htsim's swift.cpp; paper text not at hand"
 GUESS = "htsim's swift.cpp, where it is called a guess; paper text not at hand"
 
 PARAMETERS = ParameterTable(
     Parameter(
-        "base_target", "ps", "20us", "Target round trip of a flow without hops and with a large window.", HTSIM,
+        "base_target", "ps", "20us", "Target round trip without hops and with a large window.", HTSIM,
         low=SHORTEST_PS, high=LONGEST_PS,
     ),
     Parameter(
@@ -117,7 +118,7 @@ def on_ack(p: Any, s: Any, ack: Any, now: int) -> int:
         # spec: Swift 2020 sec. 3.1: cwnd += ai / cwnd x acked from one packet up, ai x acked below
         s.window_packets += p.ai * acked / max(before, 1.0)
     elif now >= s.may_fall_ps:
-        # spec: Swift 2020 sec. 3.1: cwnd *= max(1 - b (delay - target) / delay, 1 - max_mdf), once a round trip
+        # spec: Swift 2020 sec. 3.1: cwnd *= max(1 - b (delay - target) / delay, 1 - max_mdf)
         share = max(1.0 - p.beta * (ack.rtt_ps - s.target_ps) / ack.rtt_ps, 1.0 - p.max_mdf)
         s.window_packets *= share
         if p.decrease == PER_RTT:

@@ -21,12 +21,13 @@ from roce_pkt.cc.powertcp import WINDOW_STATE, WINDOWED, begin_window, follow
 __all__ = ["FEEDBACK", "PARAMETERS", "STATE", "State", "on_ack", "start"]
 
 FEEDBACK = feedback.RTT
+REPACES = True
 CODE = "the PowerTCP authors' simulator; not in the paper as far as is known"
 
 PARAMETERS = ParameterTable(
     Parameter("gamma", "ratio", "0.7", "Weight of a new window in its average.", CODE, low=0.001, high=1),
     *WINDOWED,
-    Parameter("scale", "ratio", "1.05", "Round trip over T that counts as empty queues.", CODE, low=1, high=10),
+    Parameter("scale", "ratio", "1.05", "Round trip over T that counts as empty.", CODE, low=1, high=10),
     Parameter("power_floor", "ratio", "0.5", "Smallest power that the window is divided by.", CODE,
         low=0.001, high=1),
 )  # fmt: skip

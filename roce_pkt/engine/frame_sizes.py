@@ -20,9 +20,11 @@ class FrameSizes:
 
     Args:
         scenario: Says MTU, IP version, VLAN, and `frame_overhead`.
+        telemetry_bytes: Records of hops behind the datagram; part of a flat `frame_overhead` if that is given.
     """
 
     scenario: Scenario
+    telemetry_bytes: int = 0
     base: int = field(init=False)
     """Headers of any RoCE frame, ICRC and FCS."""
     gap: int = field(init=False)
@@ -37,6 +39,7 @@ class FrameSizes:
             return
         ip = net.IPV4 if self.scenario.host.ip == "ipv4" else net.IPV6
         self.base = 14 + ip.size_bytes + net.UDP.size_bytes + ib.BTH.size_bytes + ib.ICRC_BYTES + FCS_BYTES
+        self.base += self.telemetry_bytes
         if self.scenario.host.vlan:
             self.base += VLAN_BYTES
         self.gap, self.min = PREAMBLE_AND_GAP_BYTES, MIN_FRAME_BYTES

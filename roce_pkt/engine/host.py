@@ -11,7 +11,7 @@ from roce_pkt.endpoint import notification
 from roce_pkt.endpoint import rc_requester as requester
 from roce_pkt.endpoint import rc_responder as responder
 from roce_pkt.endpoint import uc
-from roce_pkt.engine import rows
+from roce_pkt.engine import reaction, rows
 from roce_pkt.engine.memory import cc_of, cold, half_at, law, np_of, packet_at, rp_at, watch_at
 from roce_pkt.engine.pool import give, take
 from roce_pkt.engine.port import enqueue
@@ -23,6 +23,7 @@ from roce_pkt.engine.records import (
     ATOMIC_RESPONSE,
     CNP,
     DATA,
+    ECHO,
     FIRST,
     LAST,
     NAK,
@@ -49,7 +50,7 @@ def receive(w, p, x, t):
     if kind <= ATOMIC_RESPONSE:
         if f.ecn == CE:
             q.ce += 1
-            if notification.on_marked(np_of(w), watch_at(w, q.np), t):
+            if w.notifies and notification.on_marked(np_of(w), watch_at(w, q.np), t):
                 notify(w, p, h, q, t)
         if kind == READ_RESPONSE or kind == ATOMIC_RESPONSE:
             take_response(w, h, q, f, t)
@@ -58,7 +59,7 @@ def receive(w, p, x, t):
             answer = execute(w, h, q, f, t)
     else:
         answer = NO_ANSWER
-        react(w, h, q, f, t)
+        react(w, h, q, x, f, t)
     if kind != DATA or q.np_timed:  # receiving data changes nothing a sender or timer waits for
         if q.idle == requester.may_send(q):
             set_turn(w, h, q)
@@ -118,8 +119,8 @@ def reply(w, p, x, r, f, kind):
     f.hash = r.hash
     f.dst = r.dst
     f.class_ = w.ack_class
+    f.flags = FIRST | LAST | ECHO if w.echoes and f.ecn == CE else FIRST | LAST
     f.ecn = NOT_ECT
-    f.flags = FIRST | LAST
     enqueue(w, p, x)
 
 
@@ -160,17 +161,27 @@ def take_response(w, h, q, f, t):
 
 
 @cold
-def react(w, h, q, f, t):
+def react(w, h, q, x, f, t):
     """An acknowledgement, a refusal or a notification reaches the sender."""
     kind = f.kind
     trace = w.trace
     if kind == ACK:
+        una = q.una
         done(w, h, q, requester.acknowledged(q, f.psn + 1, t), t)
-    elif kind == CNP:
-        if w.reacts:
-            happened = dcqcn.on_cnp(cc_of(w), rp_at(w, h), t)
+        if w.on_ack:
+            happened = reaction.on_ack(w, h, q, x, f, una, t)
             if trace and happened:
                 note_rate(w, h, q, happened, t)
+            if w.repaces and happened and requester.may_send(q):
+                set_turn(w, h, q)
+    elif kind == CNP:
+        happened = 0
+        if w.reacts:
+            happened = dcqcn.on_cnp(cc_of(w), rp_at(w, h), t)
+        elif w.on_cnp:
+            happened = reaction.on_cnp(w, h, q, t)
+        if trace and happened:
+            note_rate(w, h, q, happened, t)
     elif f.psn >= q.una:
         done(w, h, q, requester.acknowledged(q, f.psn, t), t)
         q.naks += 1
@@ -208,10 +219,13 @@ def timers(w, h, t):
     q = half_at(w, h)
     trace = w.trace
     q.timer_ps = -1
+    happened = 0
     if w.reacts:
         happened = dcqcn.on_timer(cc_of(w), rp_at(w, h), t)
-        if trace and happened & ~dcqcn.ALPHA:
-            note_rate(w, h, q, happened, t)
+    elif w.on_timer:
+        happened = reaction.on_timer(w, h, q, t)
+    if trace and happened & ~dcqcn.ALPHA:
+        note_rate(w, h, q, happened, t)
     happened = requester.on_timer(q, t)
     if happened == requester.TIMER_RETRY:
         q.timeouts += 1

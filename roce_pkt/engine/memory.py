@@ -18,7 +18,7 @@ from numba import from_dtype, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, register_jitable
 
-from roce_pkt.cc import dcqcn
+from roce_pkt.cc import dcqcn, feedback
 from roce_pkt.endpoint import notification
 from roce_pkt.engine import records
 
@@ -35,13 +35,18 @@ def cold(function: Any) -> Any:
     return register_jitable(error_model="numpy", no_cfunc_wrapper=True)(function)
 
 
-def _address(builder: Any, w: Any, array: str, index: Any, size: int) -> Any:
-    """Address of an element: `w`'s word for the array, plus index times size."""
-    offset = records.WORLD.fields[f"{array}_array"][1]  # type: ignore[index]
+def _word(builder: Any, w: Any, name: str) -> Any:
+    """One of `w`'s 64-bit words."""
+    offset = records.WORLD.fields[name][1]  # type: ignore[index]
     octets = builder.bitcast(w, ir.IntType(8).as_pointer())
-    place = builder.bitcast(builder.gep(octets, [ir.Constant(ir.IntType(64), offset)]), WORD.as_pointer())
+    return builder.load(builder.bitcast(builder.gep(octets, [ir.Constant(WORD, offset)]), WORD.as_pointer()))
+
+
+def _address(builder: Any, w: Any, array: str, index: Any, size: int | str) -> Any:
+    """Address of an element: `w`'s word for the array, plus index times size (a number, or a word of `w`)."""
     wide = builder.zext(index, WORD) if index.type.width < WORD.width else index
-    return builder.add(builder.load(place), builder.mul(wide, ir.Constant(WORD, size)))
+    step = _word(builder, w, size) if isinstance(size, str) else ir.Constant(WORD, size)
+    return builder.add(_word(builder, w, f"{array}_array"), builder.mul(wide, step))
 
 
 def _needs_integer(index: Any) -> None:
@@ -49,8 +54,8 @@ def _needs_integer(index: Any) -> None:
         raise TypingError(f"an array is reached by a whole number, not {index}")
 
 
-def _records(array: str, dtype: np.dtype[Any]) -> Any:
-    """`at(w, index)`: the record at an index of an array of records."""
+def _records(array: str, dtype: np.dtype[Any], step: str = "") -> Any:
+    """`at(w, index)`: the record at an index of an array of records (of `w`'s word `step` octets each)."""
     record = from_dtype(dtype)
 
     @intrinsic
@@ -58,7 +63,7 @@ def _records(array: str, dtype: np.dtype[Any]) -> Any:
         _needs_integer(index)
 
         def codegen(context, builder, signature, args):
-            place = _address(builder, args[0], array, args[1], dtype.itemsize)
+            place = _address(builder, args[0], array, args[1], step or dtype.itemsize)
             return builder.inttoptr(place, context.get_value_type(record))
 
         return record(w, index), codegen
@@ -99,7 +104,9 @@ port_at = _records("port", records.PORT)
 line_at = _records("line", records.LINE)
 group_at = _records("group", records.GROUP)
 half_at = _records("half", records.HALF)
-rp_at = _records("rp", dcqcn.STATE)
+rp_at = _records("rp", dcqcn.STATE, "rp_bytes")
+head_at = _records("rp", np.dtype(feedback.HEAD, align=True), "rp_bytes")
+_ack_at = _records("ack", feedback.ACK)
 watch_at = _records("watch", notification.STATE)
 packet_at = _records("packet", records.PACKET)
 route_at = _records("route", records.ROUTE)
@@ -113,6 +120,7 @@ turns_at, set_turns = _integers("turns", types.int64, 64)
 top_at, set_top = _integers("top", types.int64, 64)
 queues_at, set_queues = _integers("queues", types.int64, 64)
 path_at, _ = _integers("path", types.uint32, 32)
+telemetry_at, set_telemetry = _integers("telemetry", types.uint64, 64)
 histogram_at, set_histogram = _integers("histogram", types.uint32, 32)
 
 
@@ -126,3 +134,9 @@ def cc_of(w):
 def np_of(w):
     """Parameters of the notification point."""
     return _np_at(w, np.uint32(0))
+
+
+@law
+def ack_of(w):
+    """Where an acknowledgement is laid out for a law."""
+    return _ack_at(w, np.uint32(0))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roce_pkt.engine import rows
+from roce_pkt.engine import reaction, rows
 from roce_pkt.engine.memory import cold, group_at, law, line_at, node_at, packet_at, port_at, turns_at
 from roce_pkt.engine.pool import take
 from roce_pkt.engine.queue_pair import compose
@@ -107,18 +107,9 @@ def mark(w, p, d, f, t):
         rows.note(w, rows.CP_MARK, np.uint32(rows.NO_HALF), p, d.queued_bytes, t)
 
 
-@law
-def look(w, p, d, t):
-    """What port p could send.
-
-    Returns:
-        When it could send next, and the mask of classes that could send at t.
-    """
-    ready = np.int64(d.backlog & ~d.paused)
-    if d.control != np.uint32(0) or ready != 0:
-        at = d.free_ps
-    else:
-        at = np.int64(FAR_PS)
+@cold
+def look_at_pairs(w, p, d, t, at, ready):
+    """`look` for a host whose queue pairs send in several classes."""
     rest = np.int64(d.paced & ~d.paused)
     while rest != 0:
         class_ = highest(rest)
@@ -127,6 +118,30 @@ def look(w, p, d, t):
         at = min(at, max(due, d.free_ps))
         if due <= t:
             ready |= 1 << class_
+    return at, ready
+
+
+@law
+def look(w, p, d, t):
+    """What port p could send.
+
+    Returns:
+        When it could send next, and the mask of classes that could send at t.
+    """
+    paused = np.int64(d.paused)
+    ready = np.int64(d.backlog) & ~paused
+    at = np.int64(FAR_PS)
+    if ready != 0 or d.control != np.uint32(0):
+        at = d.free_ps
+    if d.host:
+        if d.several:
+            return look_at_pairs(w, p, d, t, at, ready)
+        mask = np.int64(d.paced) & ~paused
+        if mask != 0:
+            due = turns_at(w, d.turn_root) >> np.int64(SHIFT)
+            at = min(at, max(due, d.free_ps))
+            if due <= t:
+                ready |= mask
     return at, ready
 
 
@@ -174,6 +189,8 @@ def next_packet(w, p, d, ready, t):
     k.queued_bytes -= f.size
     if not d.host:
         leave_switch(w, p, d, k, f, t)
+        if w.telemetry_words:
+            reaction.leave_switch(w, d, x, f, t)
     return x
 
 

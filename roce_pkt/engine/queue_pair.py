@@ -11,7 +11,7 @@ from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.endpoint import notification
 from roce_pkt.endpoint.pacing import next_start_ps
 from roce_pkt.endpoint.rc_requester import may_send, next_timer_ps, sent
-from roce_pkt.engine import rows
+from roce_pkt.engine import reaction, rows
 from roce_pkt.engine.memory import cc_of, cold, half_at, law, line_at, node_at, np_of, packet_at, port_at, rp_at, turns_at, watch_at
 from roce_pkt.engine.pool import take
 from roce_pkt.engine.records import (
@@ -45,7 +45,7 @@ def set_turn(w, h, q):
 @law
 def set_timer(w, h, q):
     """Arm the half's leaf for the earliest of its timers."""
-    at = min(next_timer_ps(q), dcqcn.next_timer_ps(cc_of(w), rp_at(w, h)))
+    at = min(next_timer_ps(q), reaction.next_timer_ps(w, h))
     if q.np_timed:
         at = min(at, notification.next_timer_ps(np_of(w), watch_at(w, q.np)))
     if at != q.timer_ps:
@@ -112,6 +112,8 @@ def compose(w, d, k, t):
         happened = dcqcn.on_bytes(cc_of(w), rp_at(w, h), np.int64(f.size) - FCS_BYTES, t)
         if happened and w.trace:
             note_rate(w, h, q, happened, t)
+    if w.telemetry_words:
+        reaction.leave_sender(w, q, x, f.size, t)
     q.avail_ps = next_start_ps(q, rp_at(w, h).rate_bps, np.int64(f.size) + w.gap_bytes, w.quantum_ps, t)
     set_turn(w, h, q)
     if happened or armed != q.retry_at_ps:
@@ -122,9 +124,10 @@ def compose(w, d, k, t):
 @cold
 def note_rate(w, h, q, happened, t):
     """Write what the reaction point did, cut before increase before alpha."""
+    stage = dcqcn.stage(rp_at(w, h)) if w.reacts else 0
     if happened & dcqcn.CUT:
-        rows.note(w, rows.RP_CUT, h, q.port, dcqcn.stage(rp_at(w, h)), t)
+        rows.note(w, rows.RP_CUT, h, q.port, stage, t)
     if happened & dcqcn.INCREASE:
-        rows.note(w, rows.RP_INCREASE, h, q.port, dcqcn.stage(rp_at(w, h)), t)
+        rows.note(w, rows.RP_INCREASE, h, q.port, stage, t)
     if happened == dcqcn.ALPHA:
-        rows.note(w, rows.RP_ALPHA, h, q.port, dcqcn.stage(rp_at(w, h)), t)
+        rows.note(w, rows.RP_ALPHA, h, q.port, stage, t)

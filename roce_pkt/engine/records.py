@@ -27,8 +27,8 @@ KINDS = (
     "ack", "nak", "rnr_nak", "cnp", "pause",
 )  # fmt: skip
 
-FIRST, LAST, ACK_REQUEST, AGAIN = 1, 2, 4, 8
-"""Flags of a packet: place in its message, AckReq, sent before."""
+FIRST, LAST, ACK_REQUEST, AGAIN, ECHO = 1, 2, 4, 8, 16
+"""Flags of a packet: place in its message, AckReq, sent before; of an ACK: BECN, the packet was marked."""
 
 SEND, WRITE, READ, ATOMIC = range(4)
 SERVICES = ("rc", "uc", "ud")
@@ -73,6 +73,15 @@ WORLD = np.dtype(
         ("rates_array", "u8"),
         ("cc_array", "u8"),
         ("np_array", "u8"),
+        ("ack_array", "u8"),
+        ("telemetry_array", "u8"),
+        ("rp_bytes", "u8"),  # of one state of the law
+        # the law that is called by address; 0 where it has no such function
+        ("on_ack", "u8"),
+        ("on_cnp", "u8"),
+        ("on_timer", "u8"),
+        ("failed_half", "u4"),  # whose call failed, and which
+        ("failed_call", "u4"),
         ("nodes", "u4"),
         ("ports", "u4"),
         ("halves", "u4"),
@@ -89,7 +98,13 @@ WORLD = np.dtype(
         ("ecn", "u1"),
         ("mark_at_dequeue", "u1"),
         ("pause_mode", "u1"),
-        ("reacts", "u1"),  # 0: fixed rate
+        ("reacts", "u1"),  # 1: DCQCN
+        ("called", "u1"),  # 1: a law by address, 2: a user's own
+        ("repaces", "u1"),  # a new rate also moves the packet that waits
+        ("notifies", "u1"),  # 0: marks are not answered by notification packets
+        ("echoes", "u1"),  # 1: they come back in acknowledgements
+        ("telemetry_words", "u4"),  # for each packet: when sent, hops, then a word a hop
+        ("int_scale", "i8"),
         ("ack_class", "u1"),
         ("cnp_class", "u1"),
         ("cnp_on_nack", "u1"),
@@ -116,7 +131,9 @@ WORLD = np.dtype(
 )
 """The one record `w` that every function of the engine takes."""
 
-GO, POOL_EMPTY, ROWS_FULL, FRAMES_FULL, SAMPLES_FULL = range(5)
+GO, POOL_EMPTY, ROWS_FULL, FRAMES_FULL, SAMPLES_FULL, LAW_FAILED = range(6)
+BUILT_IN, OWN = 1, 2
+"""`called`: whose law is called by address."""
 
 NO_PAUSE, PFC, PAUSE_8023 = 0, 1, 2
 
@@ -146,6 +163,7 @@ PORT = np.dtype(
         ("limit_ps_per_byte", "i8"),  # of a rate-limited host
         ("node", "u4"),
         ("peer", "u4"),
+        ("turn_root", "u4"),  # host: root of the tree of queue pairs, when they send in one class
         ("base", "u4"),
         ("arrival_leaf", "u4"),
         ("send_leaf", "u4"),
@@ -158,7 +176,9 @@ PORT = np.dtype(
         ("obeying_last", "u4"),
         ("backlog", "u1"),  # classes with frames queued
         ("paused", "u1"),
+        ("speed", "u1"),  # its rate as the code in telemetry
         ("paced", "u1"),  # host: classes that queue pairs send in
+        ("several", "u1"),  # host: more than one such class
         ("weighted", "u1"),  # classes under deficit round robin
         ("turn", "u1"),
         ("turn_open", "u1"),
@@ -171,6 +191,7 @@ PORT = np.dtype(
         ("pause_due_ps", "i8"),
         ("quantum_ps", "i8"),
         ("refresh_ps", "i8"),
+        ("sent_bytes", "i8"),  # counted for telemetry only
         # statistics
         ("queued_bytes", "i8"),
         ("queued_since_ps", "i8"),
@@ -219,6 +240,7 @@ HALF = np.dtype(
         ("una", "i8"),
         ("limit", "i8"),
         ("window", "i8"),
+        ("window_most", "i8"),  # what a law's window stays below
         ("high", "i8"),
         ("offset", "i8"),
         ("message_packets", "i8"),
@@ -243,6 +265,7 @@ HALF = np.dtype(
         ("last_bytes", "u2"),  # more on the last
         ("last_payload", "u2"),
         ("since_ack", "u2"),
+        ("paced_bytes", "u2"),  # of the packet the pacer last let go
         ("verb", "u1"),
         ("service", "u1"),
         ("sends", "u1"),  # kind of packet this half sends when paced
@@ -365,11 +388,14 @@ class Arrays:
     rates: NDArray[Any]
     cc: NDArray[Any]
     np: NDArray[Any]
+    ack: NDArray[Any]
+    telemetry: NDArray[Any]  # 64-bit words; `np` is the field above here
 
     def connect(self, w: Any) -> None:
         """Write every array's address and length into `w`."""
         for field in fields(self):
             w[f"{field.name}_array"] = getattr(self, field.name).ctypes.data
+        w["rp_bytes"] = self.rp.itemsize
         for name, array in (
             ("nodes", self.node),
             ("ports", self.port),

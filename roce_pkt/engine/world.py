@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from roce_pkt.cc.feedback import ACK
 from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.engine import control_law, queue_pairs, records, workload
 from roce_pkt.engine.frame_sizes import FrameSizes
@@ -34,6 +35,7 @@ class Built:
         arrays: What it points at.
         topology: Nodes and ports.
         pairs: The queue pairs.
+        law: What the senders react by.
         resolved: Values that the scenario left to be computed, by dotted key.
     """
 
@@ -41,6 +43,7 @@ class Built:
     arrays: Arrays
     topology: Topology
     pairs: queue_pairs.QueuePairs
+    law: control_law.ControlLaw
     resolved: dict[str, Any]
 
 
@@ -58,8 +61,8 @@ def build(scenario: Scenario, *, trace: bool = False, sample_every_ps: int = 0) 
     """
     workload.check(scenario)
     net = topology.build(scenario.fabric)
-    sizes = FrameSizes(scenario)
-    law = control_law.read(scenario)
+    law = control_law.read(scenario, net)
+    sizes = FrameSizes(scenario, law.header_bytes)
     pairs = queue_pairs.lay_out(scenario, net, sizes)
     resolved: dict[str, Any] = dict(law.resolved)
     port = _ports(scenario, net, sizes, resolved)
@@ -74,6 +77,7 @@ def build(scenario: Scenario, *, trace: bool = False, sample_every_ps: int = 0) 
     route, paths = _routes(net, node)
     _taps(scenario, net, port)
     samples = max(1, min(4096, SAMPLE_CELLS // max(len(net.ports) + 4 * len(half), 1))) if sample_every_ps else 1
+    pool = _pool_size(scenario, net, sizes)
     arrays = Arrays(
         node=node,
         port=port,
@@ -82,7 +86,7 @@ def build(scenario: Scenario, *, trace: bool = False, sample_every_ps: int = 0) 
         half=half,
         rp=law.states(len(half)),
         watch=pairs.watches(law.np_parameters),
-        packet=np.zeros(_pool_size(scenario, net, sizes), records.PACKET),
+        packet=np.zeros(pool, records.PACKET),
         tree=tree,
         turns=turns,
         top=top,
@@ -95,12 +99,15 @@ def build(scenario: Scenario, *, trace: bool = False, sample_every_ps: int = 0) 
         rates=np.zeros((samples, len(half) if sample_every_ps else 0), records.RATE_SAMPLE),
         cc=law.parameters,
         np=law.np_parameters,
+        ack=np.zeros(1, ACK),
+        telemetry=np.zeros(pool * law.telemetry_words, np.uint64),
     )
+    law.open_windows(half, arrays.rp, scenario.host.mtu_bytes)
     w = np.zeros(1, records.WORLD)[0]
     _begin(w, net, trace, sample_every_ps, scenario.fabric.serialisation_quantum_ps)
     _settings(w, scenario, sizes, law, resolved)
     arrays.connect(w)
-    return Built(w, arrays, net, pairs, resolved)
+    return Built(w, arrays, net, pairs, law, resolved)
 
 
 def _begin(w: Any, net: Topology, trace: bool, sample_every_ps: int, quantum_ps: int) -> None:
@@ -135,6 +142,7 @@ def _ports(scenario: Scenario, net: Topology, sizes: FrameSizes, resolved: dict[
         )
         if p["host"] and scenario.host.rate_limit_bps != NONE:
             p["limit_ps_per_byte"] = round(8e12 / scenario.host.rate_limit_bps)
+        p["speed"] = control_law.speed_code(end.rate_bps)
         p["dice"], p["dice_step"] = dice.stream_of(scenario.seed, index)
     port["known_size"] = -1
     port["pause_due_ps"] = NEVER_PS
@@ -219,7 +227,9 @@ def _turns(pairs: queue_pairs.QueuePairs, port: NDArray[Any], line: NDArray[Any]
         _play(tree)
         parts.append(tree)
         line["tree"][cell], line["tree_leaves"][cell] = base, count
+        port["several"][cell // CLASSES] = port["paced"][cell // CLASSES] != 0
         port["paced"][cell // CLASSES] |= 1 << int(cell % CLASSES)
+        port["turn_root"][cell // CLASSES] = base + 1
         base += 2 * count
     return np.concatenate(parts)
 
@@ -279,7 +289,8 @@ def _settings(
     s["kmin_bytes"], s["kmax_bytes"], s["pmax"] = switch.ecn.kmin_bytes, switch.ecn.kmax_bytes, switch.ecn.pmax
     s["ecn"], s["mark_at_dequeue"] = switch.ecn.enabled, switch.ecn.mark == "dequeue"
     s["pause_mode"] = PAUSE_MODES[switch.pfc.mode]
-    s["reacts"], s["cnp_on_nack"] = law.reacts, law.cnp_on_nack
+    s["cnp_on_nack"] = law.cnp_on_nack
+    law.install(s)
     s["ack_class"] = queue_pairs.class_of(scenario, host.ack.dscp)
     s["cnp_class"] = queue_pairs.class_of(scenario, law.cnp_dscp)
     s["ack_every"], s["mtu_bytes"] = host.ack.every, host.mtu_bytes

@@ -87,6 +87,24 @@ class Topology:
                 ]
         return found
 
+    def path(self, src: int, dst: int) -> list[Port]:
+        """The sending ends of the links of a shortest path between two hosts."""
+        by_node: list[list[int]] = [[] for _ in range(self.hosts + self.switches)]
+        for index, port in enumerate(self.ports):
+            by_node[port.node].append(index)
+        distance = self._distances(dst, by_node)
+        node, ends = src, []
+        while node != dst:
+            ends.append(
+                next(
+                    self.ports[index]
+                    for index in by_node[node]
+                    if distance.get(self.ports[self.ports[index].peer].node, 1 << 30) < distance[node]
+                )
+            )
+            node = self.ports[ends[-1].peer].node
+        return ends
+
     def _distances(self, host: int, by_node: list[list[int]]) -> dict[int, int]:
         distance = {host: 0}
         waiting = deque([host])

@@ -1,0 +1,137 @@
+"""Laws that the loop calls by address: every law over acknowledgements, and a user's own.
+
+An address is data, so the compiled loop stays the one in the cache whatever law it runs, and does
+not grow with their number. A call costs some 2 ns. DCQCN alone is compiled into the loop.
+"""
+# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# ruff: noqa: ANN001, ANN201, ANN202, ARG001
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from llvmlite import ir
+from numba import cfunc, from_dtype, types
+from numba.core.errors import NumbaError
+from numba.extending import intrinsic, register_jitable
+
+from roce_pkt.cc.feedback import ACK
+from roce_pkt.cc.law import CUT, INCREASE, compile_laws
+from roce_pkt.cc.own import OwnLaw
+from roce_pkt.errors import InputError
+from roce_pkt.jit import cacheable
+
+DONE = 8
+"""Set in the answer of an own law's function that came to its end and left a possible state."""
+CALLS = ("on_ack", "on_cnp", "on_timer")
+
+
+@intrinsic
+def call_law(typingctx, address, p, s, now):
+    """`int64 law(parameters *, state *, int64 now)` at an address."""
+    return types.int64(types.uint64, types.uint64, types.uint64, types.int64), _call
+
+
+@intrinsic
+def call_ack_law(typingctx, address, p, s, ack, now):
+    """`int64 law(parameters *, state *, ack *, int64 now)` at an address."""
+    return types.int64(types.uint64, types.uint64, types.uint64, types.uint64, types.int64), _call
+
+
+def _call(context, builder, signature, args):
+    word = ir.IntType(64)
+    kind = ir.FunctionType(word, [word] * (len(args) - 1))
+    return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+
+
+@dataclass(slots=True)
+class Compiled:
+    """A law's functions as addresses; 0 where it has none.
+
+    Args:
+        law: A module of `roce_pkt.cc`, or an own law.
+    """
+
+    law: Any
+    on_ack: int = 0
+    on_cnp: int = 0
+    on_timer: int = 0
+    _kept: list[Any] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        compile_laws()
+        for name in CALLS:
+            function = _entry(self.law, name)
+            if function is None:
+                continue
+            kept = cfunc(self._signature(name), cache=not self.own and cacheable())
+            try:
+                self._kept.append(kept(function))
+            except NumbaError as error:
+                raise InputError(f"{_where(self.law, name, str(error))}: {_reason(str(error))}") from None
+            setattr(self, name, self._kept[-1].address)
+
+    @property
+    def own(self) -> bool:
+        """True for a user's own law, which may fail."""
+        return isinstance(self.law, OwnLaw)
+
+    def _signature(self, name: str) -> Any:
+        p, s, ack = from_dtype(self.law.PARAMETERS.dtype), from_dtype(self.law.STATE), from_dtype(ACK)
+        between = (ack,) if name == "on_ack" else ()
+        return types.int64(p, s, *between, types.int64)
+
+
+def _entry(law: Any, name: str) -> Callable[..., int] | None:
+    """What is compiled for a function of a law: itself, or a watched call of a user's."""
+    if not isinstance(law, OwnLaw):
+        found: Callable[..., int] | None = getattr(law, name, None)
+        return found
+    if name not in law.functions:
+        return None
+    for helper in vars(law.module).values():
+        if callable(helper) and getattr(helper, "__module__", None) == law.module.__name__:
+            register_jitable(helper)
+    function = law.functions[name]
+
+    def watched(p, s, now):
+        before = s.rate_bps
+        function(p, s, now)
+        return _verdict(before, s)
+
+    def watched_ack(p, s, ack, now):
+        before = s.rate_bps
+        function(p, s, ack, now)
+        return _verdict(before, s)
+
+    return watched_ack if name == "on_ack" else watched
+
+
+@register_jitable
+def _verdict(before, s):
+    """What an own law's function did, from the state it left; without DONE it left an impossible one."""
+    if not 0.0 < s.rate_bps < 1e18 or not s.window_bytes >= 0.0:
+        return 0
+    if s.rate_bps < before:
+        return DONE | CUT
+    if s.rate_bps > before:
+        return DONE | INCREASE
+    return DONE
+
+
+def _where(law: OwnLaw, name: str, text: str) -> str:
+    """File, line and function of a compiler's complaint."""
+    import re
+
+    lines = re.findall(rf'File "{re.escape(law.file)}", line (\d+)', text)
+    line = lines[-1] if lines else law.functions[name].__code__.co_firstlineno
+    return f"{law.file}:{line}: {name}"
+
+
+def _reason(text: str) -> str:
+    """The line of a compiler's complaint that says what it is about."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    told = [line for line in lines if line.startswith(("Untyped", "Unknown", "No implementation", "Use of"))]
+    return f"runs as Python but cannot be compiled: {(told or lines[1:] or lines)[0][:200]}"

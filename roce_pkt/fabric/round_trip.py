@@ -1,0 +1,30 @@
+"""The round trip of a full packet and its acknowledgement through empty queues."""
+
+from __future__ import annotations
+
+from roce_pkt.fabric.topology import Topology
+from roce_pkt.scenario.flows import flows_of
+from roce_pkt.scenario.schema import NONE, Scenario
+
+HEADERS_BYTES = 82
+"""Around the payload of a RoCEv2 packet over IPv4 on a wire, gap included."""
+ACK_BYTES = 86
+
+
+def base_rtt_ps(scenario: Scenario, net: Topology) -> int:
+    """The longest unloaded round trip that a scenario's flows have.
+
+    Args:
+        scenario: Says who sends to whom, and the MTU.
+        net: Nodes and links.
+    """
+    overhead = scenario.fabric.frame_overhead_bytes
+    full = scenario.host.mtu_bytes + (HEADERS_BYTES if overhead == NONE else overhead)
+    home = {port.node: net.ports[port.peer].node for port in net.ports if port.node < net.hosts}
+    ends = {(home[f.src], home[f.dst]): (f.src, f.dst) for f in flows_of(scenario)}
+    longest = 0.0
+    for src, dst in ends.values():
+        links = net.path(src, dst)
+        trip = sum(2 * end.delay_ps + (full + ACK_BYTES) * 8e12 / end.rate_bps for end in links)
+        longest = max(longest, trip)
+    return round(longest)
