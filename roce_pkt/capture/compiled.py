@@ -41,9 +41,9 @@ def threads() -> int:
     return int(os.environ.get("ROCE_PKT_THREADS") or min(2, len(os.sched_getaffinity(0))))
 
 
-def ready() -> bool:
-    """True when the kernels are compiled, in this process or on disk."""
-    return all(jit.is_compiled(entry) for entry in kernels.ENTRIES[:2])
+def ready(walk: Walk) -> bool:
+    """True when the kernel that the walk needs is compiled, in this process or on disk."""
+    return jit.is_compiled(kernels.walk_pcap if isinstance(walk.format, Pcap) else kernels.walk_pcapng)
 
 
 class _Checks:
@@ -258,6 +258,6 @@ def compiled_batches(walk: Walk, udp_port: int, *, verify: bool) -> Iterator[Fra
         udp_port: UDP destination port that carries RoCEv2.
         verify: Compute every ICRC.
     """
-    if not ready():
+    if not ready(walk):
         jit.announce_compile("the capture kernels")
     return _Filler(walk, udp_port, verify=verify).batches()

@@ -280,7 +280,3 @@ def guess_pcapng(mem: Any, pos: Any, end: Any, shape: Any, near: Any) -> Any:
             return pos
         pos += _U(4)
     return end
-
-
-ENTRIES = (walk_pcap, walk_pcapng, guess_pcap, guess_pcapng, one_record)
-"""What is compiled."""

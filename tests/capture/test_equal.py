@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from roce_pkt import capture
-from roce_pkt.capture import fill
+from roce_pkt.capture import compiled, fill, kernel_crc
 from roce_pkt.capture.columns import COLUMNS
 from roce_pkt.capture.compiled import compiled_batches
 from roce_pkt.capture.frames import Frames
@@ -231,6 +231,20 @@ def test_both_fillers_agree_on_made_frames(tmp_path_factory, frames):
     assert one.kernel == "plain"
     assert other.kernel == "compiled"
     assert_same(one, other)
+
+
+def test_the_portable_crc_says_the_same(monkeypatch):
+    path = Path(__file__).parents[2] / "pcaps" / "corrupt_req_5pct.pcap"
+    fast = compiled_frames(path)
+    monkeypatch.setattr(compiled, "crc_address", lambda: 0)
+    assert_same(compiled_frames(path), fast)
+    assert set(fast.icrc_ok.tolist()) == {-1, 0, 1}
+
+
+def test_the_crc_of_the_wheel_is_believed_only_after_a_test(monkeypatch):
+    assert kernel_crc.crc_address() != 0
+    monkeypatch.setattr(kernel_crc.zlib, "crc32", lambda octets, seed=0: 5)
+    assert kernel_crc.crc_address.__wrapped__() == 0
 
 
 @pytest.mark.skipif(not CAPTURES.is_dir(), reason="ROCE_PKT_CAPTURES names no folder of captures")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import mmap
 import os
@@ -178,7 +179,7 @@ def _scapy(path: Path) -> None:
 
 
 def _dpkt(path: Path) -> None:
-    import dpkt
+    dpkt = importlib.import_module("dpkt")
 
     with path.open("rb") as file:
         for _, octets in dpkt.pcap.Reader(file):
@@ -203,9 +204,9 @@ def writing(runs: int) -> list[Row]:
     count = _BUILT
     number = np.arange(count, dtype=np.uint64)
     columns = {
-        "time_ns": number * 100, "eth_dst": 0x020000000002, "eth_src": 0x020000000001, "src_lo": 0xFFFF0A000001,
-        "dst_lo": 0xFFFF0A000002, "sport": 0xC000, "opcode": 7, "dqpn": 17, "psn": number & 0xFFFFFF,
-        "payload_len": 1024,
+        "time_ns": number * 100, "eth_dst": 0x020000000002, "eth_src": 0x020000000001,
+        "src_lo": 0xFFFF0A000001, "dst_lo": 0xFFFF0A000002, "sport": 0xC000, "opcode": 7, "dqpn": 17,
+        "psn": number & 0xFFFFFF, "payload_len": 1024,
     }  # fmt: skip
     payload = np.random.default_rng(1).integers(0, 256, 1 << 20, dtype=np.uint8)
     starts, buffer = number % np.uint64(1000) * np.uint64(1024), np.empty(256 << 10, np.uint8)
