@@ -23,6 +23,7 @@ from roce_pkt.errors import CaptureError
 
 WINDOW_BYTES = 16 << 20
 """Octets looked at together; large enough to keep two cores busy, small beside the memory bound."""
+_FIRST_WINDOW_BYTES = 64 << 10
 _COMPRESSED_READ = 256 << 10
 _ZSTD_WINDOW_LIMIT = 1 << 27
 _SETTLED_S = 2.0
@@ -67,6 +68,7 @@ class Source:
         self._fill, self._map, self._waits = fill, mapping, waits
         self._whole = memoryview(mapping) if mapping is not None else memoryview(b"")
         self._held, self._start, self._dropped = memoryview(b""), 0, 0
+        self._next_bytes = _FIRST_WINDOW_BYTES
 
     def view(self, at: int, need: int) -> memoryview:
         """The octets from `at` on: at least `need` of them unless the capture ends sooner.
@@ -83,7 +85,9 @@ class Source:
             return self._whole[at : at + max(need, WINDOW_BYTES)]
         held = self._held[at - self._start :]
         if len(held) < need and self._fill is not None:
-            buffer = memoryview(bytearray(max(need, WINDOW_BYTES)))
+            # small at first: a short capture does not pay for a long one's window
+            buffer = memoryview(bytearray(max(need, self._next_bytes)))
+            self._next_bytes = min(4 * self._next_bytes, WINDOW_BYTES)
             buffer[: len(held)] = held
             filled, self._start = len(held), at
             while filled < len(buffer) and (got := self._read(buffer[filled:])):
@@ -99,11 +103,13 @@ class Source:
 
     def _read(self, buffer: memoryview) -> int:
         try:
-            return self._fill(buffer) if self._fill is not None else 0
+            got = self._fill(buffer) if self._fill is not None else 0
         except (OSError, EOFError, zlib.error, _packer_errors()) as error:
             self.trouble = str(error) or type(error).__name__
+            got = 0
+        if not got:
             self._fill = None
-            return 0
+        return got
 
     def _drop(self, at: int) -> None:
         """Give pages that were read back to the system; they can be read again from the file."""
