@@ -15,6 +15,7 @@ from typing import Literal
 
 from roce_pkt.capture.model import Record
 from roce_pkt.capture.reader import Capture
+from roce_pkt.edit.act import followed
 from roce_pkt.edit.copy import with_octets, write_like
 from roce_pkt.edit.mapping import SUBJECTS, UNTAGGED, V4_MAPPED
 from roce_pkt.edit.mapping import Mapping as FieldMap
@@ -212,13 +213,22 @@ class Rewriter:
 def _address(header: Header, value: int, mapping: FieldMap) -> int:
     if header is not net.IPV4:
         return mapping(value)
-    new = mapping(V4_MAPPED | value)
-    if new >> 32 != 0xFFFF:
+    return mapped_address(V4_MAPPED | value, 4, mapping) & 0xFFFF_FFFF
+
+
+def mapped_address(value: int, version: int, mapping: FieldMap) -> int:
+    """The new address of one as a 128-bit number, IPv4 mapped.
+
+    Raises:
+        InputError: An IPv4 header cannot hold it.
+    """
+    new = mapping(value)
+    if version == 4 and new >> 32 != 0xFFFF:
         raise InputError(
             f"{ipv6_text(new)} does not fit an IPv4 header; map to an IPv4 address, or give --to ipv6 with "
             "addresses unmapped"
         )
-    return new & 0xFFFF_FFFF
+    return new
 
 
 def _put_sum(octets: bytes, at: int, value: int) -> bytes:
@@ -229,7 +239,7 @@ def _sum_followed(old: bytes, new: bytes, at: int, zero: int) -> int:
     """The checksum at `at` of `new`, as far from the right one as that of `old` was."""
     given = int.from_bytes(old[at : at + 2], "big")
     was, now = (net.internet_checksum(o[:at] + b"\0\0" + o[at + 2 :]) or zero for o in (old, new))
-    return now if given == was else given ^ was ^ now
+    return now if given == was else followed(given, was - now)
 
 
 def _ip_sums(old: bytes, new: bytes, read: Dissection) -> bytes:
@@ -277,6 +287,10 @@ def rewrite(capture: Capture, path: str | Path, orders: Orders, *, force: bool =
     Raises:
         InputError: A frame that cannot be rewritten so, or an output that cannot be written.
     """
+    from roce_pkt.edit import bulk
+
+    if bulk.possible(capture, orders):
+        return bulk.rewrite_bulk(capture, path, orders, force=force)
     rewriter, done = Rewriter(orders, capture.udp_port), Rewritten()
 
     def changed() -> Iterator[Record]:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from roce_pkt.capture import Record
 from roce_pkt.capture import open as open_capture
 from roce_pkt.capture.writer import write_pcap
+from roce_pkt.edit import bulk
 from roce_pkt.edit.anonymise import anonymous
 from roce_pkt.edit.mapping import SUBJECTS, Mapping, parse_map
 from roce_pkt.edit.rewrite import Orders, Rewriter, rewrite
@@ -217,3 +218,22 @@ def test_no_way_back_is_said():
 def test_an_ipv6_address_does_not_go_into_ipv4():
     with pytest.raises(InputError, match=r"fe80::1 has no IPv4 form; map it first"):
         one(FRAMES["rocev1"], Orders(family="ipv4"))
+
+
+@pytest.mark.parametrize("name", ["clean", "corrupt_req_5pct", "ecn_ce_v6_write", "cmtime"])
+def test_in_bulk_it_is_what_the_plain_way_makes(name: str, pcaps: Path, tmp_path: Path, monkeypatch):
+    path = pcaps / f"{name}.pcap"
+    frames = [
+        next(f for n, f in FRAMES.items() if n == kind) for kind in ("ipv4", "ipv6", "rocev1", "mapped")
+    ]
+    records = [*open_capture(path).records()]
+    extra = [Record(0, 10**9 + i, 0, 1, len(f), len(f), f) for i, f in enumerate(frames)]
+    cut = [r._replace(octets=bytes(r.octets)[:60], cap_len=60, wire_len=r.wire_len) for r in records[:3]]
+    source, plain, fast = (tmp_path / n for n in ("source.pcap", "plain", "fast"))
+    write_pcap(source, [*records, *extra, *cut])
+    what = orders(*(text for text in MAPS if not text.startswith("vlan")), "vlan:7=9")
+    told = rewrite(open_capture(source), plain, what)
+    monkeypatch.setattr(bulk, "LEAST_BYTES", 0)
+    assert bulk.possible(open_capture(source), what)
+    assert rewrite(open_capture(source), fast, what) == told
+    assert fast.read_bytes() == plain.read_bytes()
