@@ -23,6 +23,7 @@ VERBS = {
     "simulate": "Run a scenario: hosts, switches, ECN, PFC, DCQCN in closed loop.",
     "replay": "Run a capture through DCQCN: who was marked, told, slowed.",
     "craft": "Make one frame or exchange.",
+    "generate": "Frames of a workload at line rate.",
     "impair": "Do faults to a capture, with the truth beside it.",
     "rewrite": "Map addresses, numbers, keys; scrub; anonymise.",
     "send": "Put a capture on a wire.",
