@@ -131,7 +131,7 @@ class Host:
     """Every host and its adapter."""
 
     mtu_bytes: int = f.integer(1024, "payload octets in a full packet", 64, 9000)
-    ip: int = f.choice("ipv4", "network header", "ipv4", "ipv6")
+    ip: str = f.choice("ipv4", "network header", "ipv4", "ipv6")
     dscp: int = f.integer(26, "code point of data", 0, 63)
     vlan: int = f.integer(0, "VLAN number of every frame, its PCP by the priority; 0 = untagged", 0, 4094)
     rate_limit_bps: float = f.rate("none", "limit of the whole host", none=NONE)
