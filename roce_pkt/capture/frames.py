@@ -23,7 +23,7 @@ from roce_pkt.capture.columns import (
 )
 from roce_pkt.errors import nearest
 from roce_pkt.units import format_bytes, format_time_ns
-from roce_pkt.wire.header import Header, mac_text
+from roce_pkt.wire.header import Header
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -227,14 +227,3 @@ def address_text(hi: int, lo: int) -> str:
     if hi == 0 and lo & ~0xFFFF_FFFF == _V4_MAPPED:
         return str(ipaddress.IPv4Address(lo & 0xFFFF_FFFF))
     return ipaddress.IPv6Address(hi << 64 | lo).compressed
-
-
-def cell_text(column: Column, value: Any) -> str:
-    """One value of a column as people read it."""
-    if column.width > 1:
-        return ",".join(str(v) for v in value)
-    if column.name in NAMES_OF:
-        return NAMES_OF[column.name][value] if column.name != "hint" else hint_text(value, 0)
-    if column.show == "mac":
-        return mac_text(value)
-    return hex(value) if column.show == "hex" else str(value)

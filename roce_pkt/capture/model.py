@@ -14,13 +14,6 @@ MOST_RECORDS = 16_384
 """Records taken from one window at a time."""
 
 LINK_ETHERNET = 1
-LINK_RAW = 101
-LINK_SLL = 113
-LINK_ERF = 197
-LINK_IPV4 = 228
-LINK_IPV6 = 229
-LINK_INFINIBAND = 247
-LINK_SLL2 = 276
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,6 @@ from roce_pkt.errors import InputError, nearest
 from roce_pkt.jit import memory
 
 _U = np.uint64
-_V4_MAPPED = 0xFFFF << 32
 
 
 @dataclass(slots=True)
@@ -108,8 +107,3 @@ class Rewriter:
                 f"{name} holds {bits} bits; values {int(array.min())} to {int(array.max())} do not fit"
             )
         return array
-
-
-def mapped_ipv4(address: int) -> int:
-    """The lower half of an IPv4 address in its mapped form, as `src_lo` holds it."""
-    return _V4_MAPPED | address

@@ -23,10 +23,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roce_pkt.capture.columns import BY_NAME, HINTS, NAMES_OF, Column, presence_mask
+from roce_pkt.capture.columns import BY_NAME, NAMES_OF, Column, presence_mask
 from roce_pkt.capture.frames import ADDRESSES, Frames, dtype_of
 from roce_pkt.errors import FilterError, InputError, nearest
-from roce_pkt.wire.opcode import BY_NAME as OPCODE_NAMES
 from roce_pkt.wire.opcode import parse_opcode
 
 Mask = NDArray[np.bool_]
@@ -305,7 +304,3 @@ def parse_where(text: str) -> Where:
         FilterError: It does not parse, with the place and the nearest right name.
     """
     return Where(text)
-
-
-VALUE_NAMES = {"opcode": tuple(OPCODE_NAMES), "hint": HINTS}
-"""Names a value may have, for completion and help."""
