@@ -21,12 +21,13 @@ from roce_pkt.engine.records import FAR_PS, SHIFT
 def arm(w, base, leaf, time_ps):
     """A source's next event is at `time_ps`; a time that never comes disarms it."""
     key = (min(np.int64(time_ps), np.int64(FAR_PS)) << np.int64(SHIFT)) | np.int64(leaf)
-    set_tree(w, np.uint32(base + leaf), key)
-    place = np.uint32(leaf >> np.uint32(1))
-    while place != np.uint32(0):
-        left = np.uint32(base + np.uint32(place << np.uint32(1)))
-        set_tree(w, np.uint32(base + place), min(tree_at(w, left), tree_at(w, np.uint32(left + np.uint32(1)))))
+    place = np.uint32(leaf)
+    set_tree(w, np.uint32(base + place), key)
+    while place > np.uint32(1):
+        # the winner so far stays in a register; only its rival is read
+        key = min(key, tree_at(w, np.uint32(base + np.uint32(place ^ np.uint32(1)))))
         place = np.uint32(place >> np.uint32(1))
+        set_tree(w, np.uint32(base + place), key)
 
 
 @law
@@ -38,23 +39,23 @@ def armed_ps(w, base, leaf):
 @law
 def set_turn_key(w, base, leaf, time_ps, half):
     """A queue pair (by its number at its host) may send from `time_ps`."""
-    set_turns(w, np.uint32(base + leaf), (np.int64(time_ps) << np.int64(SHIFT)) | np.int64(half))
-    place = np.uint32(leaf >> np.uint32(1))
-    while place != np.uint32(0):
-        left = np.uint32(base + np.uint32(place << np.uint32(1)))
-        set_turns(
-            w, np.uint32(base + place), min(turns_at(w, left), turns_at(w, np.uint32(left + np.uint32(1))))
-        )
+    key = (np.int64(time_ps) << np.int64(SHIFT)) | np.int64(half)
+    place = np.uint32(leaf)
+    set_turns(w, np.uint32(base + place), key)
+    while place > np.uint32(1):
+        key = min(key, turns_at(w, np.uint32(base + np.uint32(place ^ np.uint32(1)))))
         place = np.uint32(place >> np.uint32(1))
+        set_turns(w, np.uint32(base + place), key)
 
 
 @law
 def lift(w, node):
     """Bring a node's earliest event into the tree of nodes."""
     root = tree_at(w, np.uint32(node_at(w, node).base + np.uint32(1)))
-    set_top(w, np.uint32(w.nodes + node), (root >> np.int64(SHIFT) << np.int64(SHIFT)) | np.int64(node))
-    place = np.uint32(np.uint32(w.nodes + node) >> np.uint32(1))
-    while place != np.uint32(0):
-        left = np.uint32(place << np.uint32(1))
-        set_top(w, place, min(top_at(w, left), top_at(w, np.uint32(left + np.uint32(1)))))
+    key = (root >> np.int64(SHIFT) << np.int64(SHIFT)) | np.int64(node)
+    place = np.uint32(w.nodes + node)
+    set_top(w, place, key)
+    while place > np.uint32(1):
+        key = min(key, top_at(w, np.uint32(place ^ np.uint32(1))))
         place = np.uint32(place >> np.uint32(1))
+        set_top(w, place, key)
