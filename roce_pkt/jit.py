@@ -40,6 +40,8 @@ _ROOM_SOURCES = {
     "capture": ("jit.py", "capture", "wire"),
     "cc": ("jit.py", "cc"),
     "engine": ("jit.py", "cc", "endpoint", "engine", "fabric"),
+    "flows": ("jit.py", "capture/columns.py", "flows", "wire"),
+    "run": ("jit.py", "cc", "endpoint", "fabric/pause.py", "run"),
     "traffic": ("jit.py", "wire", "traffic", "scenario/schema.py", "capture/kernel_crc.py"),
 }
 """What a room's kernels are made from, where that is less than the whole package."""

@@ -93,7 +93,7 @@ def index(slots: Any, keys: Any, start: int, stop: int) -> None:
 
 
 @fast_kernel
-def walk(start: int, columns: Any, out: Any, tables: Any, sums: Any, ports: Any, counts: Any) -> int:
+def walk(start: int, columns: Any, out: Any, tables: Any, sums: Any, links: Any, counts: Any) -> int:
     """Reduce the frames of a batch from `start` on.
 
     Args:
@@ -102,7 +102,7 @@ def walk(start: int, columns: Any, out: Any, tables: Any, sums: Any, ports: Any,
         out: Arrays of `Rows`, as long as the columns.
         tables: Slots and keys of the flows, then of the notifications.
         sums: `Sums.table`; as many rows as the flows' keys.
-        ports: Destination MAC of each flow's first frame.
+        links: Destination MAC, source MAC and interface of each flow's first frame.
         counts: Flows, notifications by key, datagrams, rows so far.
 
     Returns:
@@ -158,7 +158,8 @@ def walk(start: int, columns: Any, out: Any, tables: Any, sums: Any, ports: Any,
             flow = find(flow_slots, flow_keys, flows, a, b, c, d, e)
             if flow == flows:
                 flows += 1
-                ports[flow] = eth_dst[row]
+                links[flow, 0], links[flow, 1] = eth_dst[row], eth_src[row]
+                links[flow, 2] = interface[row]
             sums[flow, _FRAMES] += 1
             sums[flow, _DATA] += known & _DATA_BIT != 0
             sums[flow, _OCTETS] += np.int64(wire_len[row])

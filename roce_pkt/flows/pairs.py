@@ -126,9 +126,21 @@ def owners(
         partners: Each flow's other half, as far as known.
         halves: What communication management told of them, `Connections.halves()`.
     """
-    return [
-        _told_by_cm(survey, halves or {}, key) or _owner(survey, partners, key) for key in survey.cnps.keys
-    ]
+    return owners_of(survey, partners, survey.cnps.keys, halves)
+
+
+def owners_of(
+    survey: Survey, partners: Mapping[int, int], keys: Iterable[Key], halves: Mapping[Key, Key] | None = None
+) -> list[Owner]:
+    """Which flow's sender each key is addressed to: what a receiver sends back about it.
+
+    Args:
+        survey: The flows.
+        partners: Each flow's other half, as far as known.
+        keys: Addresses and queue pair of what is sent back.
+        halves: What communication management told of them, `Connections.halves()`.
+    """
+    return [_told_by_cm(survey, halves or {}, key) or _owner(survey, partners, key) for key in keys]
 
 
 def _told_by_cm(survey: Survey, halves: Mapping[Key, Key], key: Key) -> Owner | None:

@@ -95,6 +95,11 @@ class Rows:
         """Frames that feed a notification point."""
         return self.having(CE | INTACT | DATA)
 
+    @property
+    def naks(self) -> NDArray[np.bool_]:
+        """Frames that report a sequence error, and whose receiver took them."""
+        return self.having(NAK | INTACT)
+
     @classmethod
     def concat(cls, parts: Sequence[Rows]) -> Rows:
         """Several batches as one."""

@@ -70,7 +70,12 @@ class Flow(NamedTuple):
 
 
 class Sums:
-    """Running sums of every flow: one row each, one column for each of `SUMS`."""
+    """Running sums of every flow, one row each.
+
+    Attributes:
+        table: A column for each of `NAMES`.
+        links: Destination MAC, source MAC and interface of each flow's first frame.
+    """
 
     NAMES = (
         "frames", "data_frames", "octets", "wire_octets", "last_octets", "first_ns", "last_ns",
@@ -80,7 +85,7 @@ class Sums:
 
     def __init__(self) -> None:
         self.table = np.zeros((0, len(self.NAMES)), np.int64)
-        self.ports = np.zeros(0, np.uint64)
+        self.links = np.zeros((0, 3), np.uint64)
 
     def grow(self, size: int) -> None:
         """Have at least `size` rows."""
@@ -89,7 +94,7 @@ class Sums:
             more = np.zeros((max(size, 2 * old, 64) - old, len(self.NAMES)), np.int64)
             more[:, self.AT["first_ns"]], more[:, self.AT["last_ns"]] = _NEVER, _ALWAYS
             self.table = np.concatenate((self.table, more))
-            self.ports = np.concatenate((self.ports, np.zeros(len(more), np.uint64)))
+            self.links = np.concatenate((self.links, np.zeros((len(more), 3), np.uint64)))
 
     def column(self, name: str) -> NDArray[np.int64]:
         """One sum of every flow."""
@@ -184,7 +189,7 @@ class Survey:
             cnp_counts = self._cnps if count else np.zeros_like(self._cnps)
             tables = (flow_slots, flow_keys, cnp_slots, cnp_keys, cnp_counts, kernel.OPCODE_BITS)
             counts[kernel.FLOWS], counts[kernel.CNPS] = len(self.flows), len(self.cnps)
-            row = kernel.walk(row, columns, out, tables, sums.table, self.sums.ports, counts)
+            row = kernel.walk(row, columns, out, tables, sums.table, self.sums.links, counts)
             self.flows.take(int(counts[kernel.FLOWS]))
             self.cnps.take(int(counts[kernel.CNPS]))
         rows = made[: int(counts[kernel.ROWS])]
@@ -229,7 +234,8 @@ class Survey:
         self.sums.grow(size)
         rows = np.flatnonzero(data)[::-1]
         new = rows[self.sums.column("frames")[flow[rows]] == 0]
-        self.sums.ports[flow[new]] = frames.eth_dst[new]
+        facts = (frames.eth_dst[new], frames.eth_src[new], frames.interface_id[new].astype(np.uint64))
+        self.sums.links[flow[new]] = np.stack(facts, axis=1)
         self._datagrams(frames.sqpn, flow, np.flatnonzero(data & IS_DATAGRAM[frames.opcode]))
 
     def _datagrams(self, sqpn: NDArray[Any], flow: NDArray[np.int32], which: NDArray[np.int64]) -> None:
@@ -276,7 +282,12 @@ class Survey:
     @property
     def ports(self) -> NDArray[np.uint64]:
         """First destination MAC address of each flow: the receiving port, on its own link."""
-        return self.sums.ports[: len(self.flows)]
+        return self.links[:, 0]
+
+    @property
+    def links(self) -> NDArray[np.uint64]:
+        """Destination MAC, source MAC and interface of each flow's first frame."""
+        return self.sums.links[: len(self.flows)]
 
     @property
     def roce(self) -> int:

@@ -50,9 +50,10 @@ CLOCK = np.dtype(
 )
 Clock = twin(CLOCK)
 
-LOG_TIME, LOG_WHAT, LOG_FRAME, LOG_STAGE, LOG_PHASE = range(5)
+LOG_TIME, LOG_WHAT, LOG_FRAME, LOG_STAGE, LOG_PHASE, LOG_SENDER = range(6)
+LOG_WHOLE = 6
 LOG_RATE, LOG_TARGET, LOG_ALPHA = range(3)
-LOG_ROWS = 4096
+LOG_ROWS = 65_536
 
 
 @law
@@ -188,13 +189,61 @@ def advance(
     return True
 
 
+ROUND = np.dtype([("at", "i8"), ("logged", "i8")], align=True)
+Round = twin(ROUND)
+
+
+@law
+def advance_all(
+    p: Any, r: Any, states: Any, clocks: Any, until_ps: int, offsets: Any, cnp_ps: Any, cnp_frame: Any,
+    sent_ps: Any, sent: Any, histories: Any, log_i: Any, log_f: Any,
+) -> bool:  # fmt: skip
+    """`advance` for every sender, one after the other.
+
+    Args:
+        p: Record of `dcqcn.PARAMETERS`.
+        r: Record of `ROUND`: the sender whose turn it is, log rows written.
+        states: Records of `dcqcn.STATE`.
+        clocks: Records of `CLOCK`.
+        until_ps: Picoseconds.
+        offsets: For each sender, first and end of its notifications, first and end of its frames.
+        cnp_ps: When notifications arrive, sender after sender.
+        cnp_frame: The frames behind them.
+        sent_ps: When frames are sent, sender after sender.
+        sent: Octets each sender sent with and before each of its frames.
+        histories: Lowest rates of each sender.
+        log_i: Log, whole numbers.
+        log_f: Log, floats.
+
+    Returns:
+        False when the log is full: read it, set `logged` to 0 and call again.
+    """
+    while r.at < len(offsets):
+        i = r.at
+        c = clocks[i]
+        c.logged = r.logged
+        done = advance(
+            p, states[i], c, until_ps,
+            cnp_ps[offsets[i, 0] : offsets[i, 1]], cnp_frame[offsets[i, 0] : offsets[i, 1]],
+            sent_ps[offsets[i, 2] : offsets[i, 3]], sent[offsets[i, 2] : offsets[i, 3]],
+            histories[i], log_i, log_f,
+        )  # fmt: skip
+        for row in range(r.logged, c.logged):
+            log_i[row, LOG_SENDER] = i
+        r.logged = c.logged
+        if not done:
+            return False
+        r.at = i + 1
+    return True
+
+
 @cache
 def compiled_advance() -> Callable[..., bool]:
-    """`advance`, compiled for records; the same text, the same bits."""
+    """`advance_all`, compiled for records; the same text, the same bits."""
     from roce_pkt import jit
 
     compile_laws()
-    compiled = jit.kernel(advance)
+    compiled = jit.kernel(advance_all)
     if not jit.is_compiled(compiled):
         jit.announce_compile("the reaction point")
     return compiled

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 from roce_pkt.errors import Finding
 from roce_pkt.events import FlowKey
 from roce_pkt.flows.survey import Flow
-from roce_pkt.run.pauses import Pause
+from roce_pkt.run.judge import VERDICTS
+from roce_pkt.run.pacing import Pacing
 from roce_pkt.run.reaction import ReactionPoint
 from roce_pkt.run.setup import Setup
+from roce_pkt.run.sums import NotificationChecks, Pause
+from roce_pkt.run.wire import Pace
 from roce_pkt.units import PS_PER_NS
 
 
@@ -22,21 +26,33 @@ class ObservedFlow:
         sums: What the capture holds of it.
         answered: Frames travel the other way between the same addresses.
         cnps_seen: Notifications in the capture that are for its sender.
-        cnps_expected: Notifications a DCQCN receiver would have sent.
+        verdicts: A `judge.FLOW`: how those compare with what its receiver owed.
         rp: Its sender's reaction point at the end, or None: never notified.
+        pace: What it sent against that model, or None.
     """
 
     key: FlowKey
     sums: Flow
-    answered: bool = False
-    cnps_seen: int = 0
-    cnps_expected: int = 0
+    answered: bool
+    cnps_seen: int
+    verdicts: Any
     rp: ReactionPoint | None = None
+    pace: Pace | None = None
+
+    @property
+    def cnps_expected(self) -> int:
+        """Notifications a DCQCN receiver would have sent."""
+        return int(self.verdicts.expected)
 
     @property
     def cnps_missing(self) -> int:
-        """Notifications expected and not seen."""
-        return max(0, self.cnps_expected - self.cnps_seen)
+        """Notifications owed and not seen."""
+        return int(self.verdicts.missing)
+
+    @property
+    def mark_share(self) -> float:
+        """Marked frames as a part of all that carry IP's ECN field."""
+        return self.sums.ce / max(sum(self.sums.ecn), 1)
 
     @property
     def acks_only(self) -> bool:
@@ -70,6 +86,7 @@ class Observation:
 
     Args:
         setup: What the machines ran with.
+        paced: How receivers are taken to pace, and why.
         frames: Frames in the capture.
         roce: RoCE frames among them.
         duration_ns: From the earliest to the latest frame.
@@ -77,14 +94,17 @@ class Observation:
         flows: Directed flows, the largest first.
         pauses: Pause frames by direction and class.
         unmatched: Notifications without a flow.
+        checks: What notifications looked like.
         findings: What somebody should look at.
     """
 
     setup: Setup
+    paced: Pacing
     frames: int
     roce: int
     duration_ns: int
     roce_ns: int
+    checks: NotificationChecks
     flows: list[ObservedFlow] = field(default_factory=list)
     pauses: list[Pause] = field(default_factory=list)
     unmatched: list[Unmatched] = field(default_factory=list)
@@ -116,6 +136,13 @@ class Observation:
             "tap": self.setup.tap,
             "path_delay_ns": self.setup.path_delay_ps / PS_PER_NS,
             "parameters": self.setup.as_json(),
+            "pacing": {
+                "interval_ns": self.setup.np.interval_ps / PS_PER_NS,
+                "interval_from": self.paced.interval_from,
+                "scope": self.setup.as_json()["np.scope"],
+                "scope_from": self.paced.scope_from,
+                "text": self.paced.text,
+            },
             "flows": [self._flow_json(flow) for flow in self.flows],
             "pauses": [pause.as_json() for pause in self.pauses],
             "unmatched_cnps": [unmatched.as_json() for unmatched in self.unmatched],
@@ -135,4 +162,18 @@ class Observation:
             "rate_last_bps": last,
             "alpha_last": None if flow.rp is None else flow.rp.alpha,
             "wire_rate_mean_bps": flow.sums.wire_rate_bps,
+            "ecn": dict(zip(("not_ect", "ect1", "ect0", "ce"), flow.sums.ecn, strict=True)),
+            "mark_share": flow.mark_share,
+            "cnp_verdicts": {word: int(getattr(flow.verdicts, word.replace("-", "_"))) for word in VERDICTS},
+            "cnp_delay_max_ns": int(flow.verdicts.delay_max_ps) / PS_PER_NS,
+            "over_model": None
+            if flow.pace is None
+            else {
+                "count": flow.pace.count,
+                "ns": flow.pace.over_ps // PS_PER_NS,
+                "spans": [
+                    {"from_ns": s.from_ps // PS_PER_NS, "to_ns": s.to_ps // PS_PER_NS, "frame": s.frame}
+                    for s in flow.pace.spans
+                ],
+            },
         }

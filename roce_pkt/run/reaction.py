@@ -1,9 +1,9 @@
-"""One sender's reaction point, driven by what a capture shows: notifications in, rate changes out."""
+"""The senders of a capture: notifications and octets in, rate changes out, all senders in one walk."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,150 +11,222 @@ from numpy.typing import NDArray
 from roce_pkt.cc import dcqcn
 from roce_pkt.run import clockwork as cw
 
-Emit = Callable[[int, str, int, int | None, dict[str, object]], None]
-"""Told of each event: (time_ps, kind, flow, frame number, the sender's state after it)."""
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 KINDS = ((dcqcn.CUT, "rp.cut"), (dcqcn.ALPHA, "rp.alpha"), (dcqcn.INCREASE, "rp.increase"))
-_NOTHING: NDArray[np.int64] = np.empty(0, np.int64)
+NO_SENDER = -1
 
 
-class Workshop:
-    """What all senders of a run share: parameters, the log, and which form of the clockwork runs.
+class Steps(NamedTuple):
+    """What senders did, sender after sender and each in time order.
+
+    Args:
+        flow: Whose step.
+        whole: Rows of the clockwork's log, whole numbers.
+        parts: Floats.
+    """
+
+    flow: Ints
+    whole: Ints
+    parts: Floats
+
+
+def told(steps: Steps) -> Iterator[tuple[int, int, str, int | None, dict[str, object]]]:
+    """Steps as events: flow, time, kind, frame behind it, the sender's state after it."""
+    rows = zip(steps.flow.tolist(), steps.whole.tolist(), steps.parts.tolist(), strict=True)
+    for flow, (time_ps, what, frame, stage, phase, _), (rate, target, alpha) in rows:
+        state: dict[str, object] = {
+            "rate_bps": rate,
+            "target_bps": target,
+            "alpha": alpha,
+            "stage": stage,
+            "phase": dcqcn.PHASES[phase],
+        }
+        for bit, kind in KINDS:
+            if what & bit:
+                yield flow, time_ps, kind, frame or None, state
+
+
+class Sent(NamedTuple):
+    """Frames of known senders, sender after sender and each in time order.
+
+    Args:
+        sender: Whose.
+        time_ps: When each left.
+        octets: Ethernet header to ICRC.
+        frame: Its number.
+    """
+
+    sender: Ints
+    time_ps: Ints
+    octets: Ints
+    frame: Ints
+
+
+class Senders:
+    """Reaction points of all flows that were told to slow down.
 
     Args:
         record: A record of `dcqcn.PARAMETERS`.
         span_ps: First and last time of the rates' histories.
-        emit: Told of each event, or None.
+        flows: How many flows there are.
+        telling: Hand out steps.
         compiled: Run compiled; else plain.
     """
 
-    def __init__(self, record: Any, span_ps: tuple[int, int], emit: Emit | None, *, compiled: bool) -> None:
-        self.compiled, self.emit = compiled, emit
-        self.p = record if compiled else dcqcn.PARAMETERS.twin(record)
+    def __init__(
+        self, record: Any, span_ps: tuple[int, int], flows: int, *, telling: bool, compiled: bool
+    ) -> None:
+        self.flows: list[int] = []
+        self.number = np.full(flows, NO_SENDER, np.int64)
+        """Which sender each flow is, or `NO_SENDER`."""
         self.plain_p = dcqcn.PARAMETERS.twin(record)
-        self.span_ps = span_ps
-        self.advance = cw.compiled_advance() if compiled else cw.advance
-        rows = cw.LOG_ROWS if emit else 0
-        self.log_i, self.log_f = np.zeros((rows, 5), np.int64), np.zeros((rows, 3))
+        self._p = record if compiled else self.plain_p
+        self._compiled, self._telling, self._span_ps = compiled, telling, span_ps
+        self._states: Any = np.zeros(0, dcqcn.STATE) if compiled else []
+        self._clocks: Any = np.zeros(0, cw.CLOCK) if compiled else []
+        self._histories: Any = np.zeros((0, cw.BUCKETS)) if compiled else []
+        self._advance = cw.compiled_advance() if compiled else cw.advance_all
+        rows = cw.LOG_ROWS if telling else 0
+        self._log_i, self._log_f = np.zeros((rows, cw.LOG_WHOLE), np.int64), np.zeros((rows, 3))
+        self._cnps = np.zeros((0, 3), np.int64)  # sender, time, frame
+
+    def __len__(self) -> int:
+        return len(self.flows)
+
+    def _meet(self, flows: Ints) -> None:
+        """Senders for flows that had none."""
+        new = np.unique(flows[self.number[flows] == NO_SENDER])
+        if not len(new):
+            return
+        self.number[new] = np.arange(len(self.flows), len(self.flows) + len(new))
+        self.flows += new.tolist()
+        first, last = self._span_ps
+        state, clock = dcqcn.State(), cw.Clock()
+        dcqcn.start(self.plain_p, state, first)
+        clock.now_ps = clock.first_ps = first
+        clock.span_ps = max(last - first, 1)
+        clock.telling = self._telling
+        clock.held_bps = clock.rate_min_bps = state.rate_bps
+        if self._compiled:
+            self._states = _more(self._states, state, len(new))
+            self._clocks = _more(self._clocks, clock, len(new))
+            more = np.full((len(new), cw.BUCKETS), state.rate_bps)
+            self._histories = np.concatenate((self._histories, more))
+            return
+        for _ in range(len(new)):
+            self._states.append(_copy(state, dcqcn.State))
+            self._clocks.append(_copy(clock, cw.Clock))
+            self._histories.append([state.rate_bps] * cw.BUCKETS)
+
+    def notify(self, flow: Ints, time_ps: Ints, frame: Ints) -> None:
+        """Notifications will arrive; for each flow in time order, and not before any announced earlier."""
+        self._meet(flow)
+        more = np.stack((self.number[flow], time_ps, frame), axis=1)
+        cnps = np.concatenate((self._cnps, more))
+        self._cnps = cnps[np.argsort(cnps[:, 0], kind="stable")]
+
+    def advance(self, until_ps: int, sent: Sent | None = None) -> Steps:
+        """Let all that is due up to `until_ps` happen.
+
+        Args:
+            until_ps: Picoseconds.
+            sent: What senders sent since the last time, for the byte counter.
+        """
+        senders = np.arange(len(self) + 1)
+        cnp_at = np.searchsorted(self._cnps[:, 0], senders)
+        sent_at, sent_ps, octets = np.zeros(len(self) + 1, np.int64), _NOTHING, _NOTHING
+        if sent is not None:
+            sent_at, sent_ps = np.searchsorted(sent.sender, senders), sent.time_ps
+            summed = np.concatenate(([0], np.cumsum(sent.octets)))
+            octets = summed[1:] - np.repeat(summed[sent_at[:-1]], np.diff(sent_at))
+        offsets = np.stack((cnp_at[:-1], cnp_at[1:], sent_at[:-1], sent_at[1:]), axis=1)
+        self._reset()
+        turn: Any = np.zeros(1, cw.ROUND).view(np.recarray)[0] if self._compiled else cw.Round()
+        cnp_ps, cnp_frame = self._cnps[:, 1].copy(), self._cnps[:, 2].copy()
+        found: list[tuple[Ints, Floats]] = []
+        while not self._advance(
+            self._p, turn, self._states, self._clocks, until_ps, offsets, cnp_ps, cnp_frame, sent_ps, octets,
+            self._histories, self._log_i, self._log_f,
+        ):  # fmt: skip
+            self._drain(turn, found)
+        self._drain(turn, found)
+        arrived = np.repeat(cnp_at[:-1] + self._column("cnp_at", np.int64), np.diff(cnp_at))
+        self._cnps = self._cnps[np.arange(len(self._cnps)) >= arrived]
+        whole = np.concatenate([rows for rows, _ in found] or [self._log_i[:0]])
+        parts = np.concatenate([rows for _, rows in found] or [self._log_f[:0]])
+        flows = np.array(self.flows, np.int64)
+        return Steps(flows[whole[:, cw.LOG_SENDER]] if len(whole) else _NOTHING, whole, parts)
+
+    def _reset(self) -> None:
+        """Start at the first notification and frame announced; the count of idle steps starts over."""
+        if self._compiled:
+            for name in ("cnp_at", "sent_at", "steps"):
+                self._clocks[name] = 0
+        else:
+            for clock in self._clocks:
+                clock.cnp_at = clock.sent_at = clock.steps = 0
+
+    def _drain(self, turn: Any, found: list[tuple[Ints, Floats]]) -> None:
+        logged = int(turn.logged)
+        if logged:
+            found.append((self._log_i[:logged].copy(), self._log_f[:logged].copy()))
+            turn.logged = 0
+
+    def finish(self, end_ps: int) -> Steps:
+        """The capture ends: deliver what is still on its way, and complete the histories."""
+        steps = self.advance(max(end_ps, int(self._cnps[:, 1].max(initial=0))))
+        if self._compiled:
+            self._states = [dcqcn.State(record) for record in self._states]
+            self._clocks = [cw.Clock(record) for record in self._clocks]
+            self._compiled, self._advance, self._p = False, cw.advance_all, self.plain_p
+        for state, clock, history in zip(self._states, self._clocks, self._histories, strict=True):
+            dcqcn.on_timer(self.plain_p, state, clock.now_ps)
+            cw.remember(state, clock, history, self._span_ps[1])
+        return steps
+
+    def _column(self, name: str, dtype: type) -> NDArray[Any]:
+        if self._compiled:
+            column: NDArray[Any] = self._clocks[name]
+            return column
+        return np.array([getattr(clock, name) for clock in self._clocks], dtype)
+
+    def of(self, flow: int) -> ReactionPoint | None:
+        """What became of a flow's sender, once all is finished; None: it was never told anything."""
+        number = int(self.number[flow])
+        if number == NO_SENDER:
+            return None
+        return ReactionPoint(self._states[number], self._clocks[number], self._histories[number])
+
+
+_NOTHING = np.zeros(0, np.int64)
+
+
+def _copy(values: Any, kind: type) -> Any:
+    made = kind()
+    for name in kind.__slots__:  # type: ignore[attr-defined]
+        setattr(made, name, getattr(values, name))
+    return made
+
+
+def _more(records: NDArray[Any], values: Any, count: int) -> NDArray[Any]:
+    """Records with `count` more, all with the values of a twin."""
+    row = tuple(getattr(values, name) for name in records.dtype.names or ())
+    return np.concatenate((records, np.full(count, np.array(row, records.dtype))))
 
 
 class ReactionPoint:
-    """The sender of one flow.
+    """What became of one sender.
 
     Args:
-        flow: The flow's number.
-        shop: What all senders share.
+        s: Its state, a twin of `dcqcn.STATE`.
+        c: Its clock, a twin of `clockwork.CLOCK`.
+        history: Lowest rate of each of `clockwork.BUCKETS` equal parts of the span.
     """
 
-    def __init__(self, flow: int, shop: Workshop) -> None:
-        self.flow, self._shop = flow, shop
-        state, clock = dcqcn.State(), cw.Clock()
-        first, last = shop.span_ps
-        dcqcn.start(shop.plain_p, state, first)
-        clock.now_ps = clock.first_ps = first
-        clock.span_ps = max(last - first, 1)
-        clock.telling = shop.emit is not None
-        clock.held_bps = clock.rate_min_bps = state.rate_bps
-        self.s: Any = _record(state, dcqcn.STATE) if shop.compiled else state
-        self.c: Any = _record(clock, cw.CLOCK) if shop.compiled else clock
-        history = [state.rate_bps] * cw.BUCKETS
-        self._history: Any = np.array(history) if shop.compiled else history
-        self._cnps: list[tuple[int, int]] = []
-        self._sent_ps, self._sent = _NOTHING, _NOTHING
-
-    def notify(self, time_ps: int, frame: int) -> None:
-        """A notification will arrive at `time_ps`, not before any announced earlier."""
-        self._cnps.append((time_ps, frame))
-
-    def send(self, times_ps: NDArray[np.int64], octets: NDArray[np.int64]) -> None:
-        """What the flow sends up to the next `advance`, in time order."""
-        self._sent_ps, self._sent = times_ps, np.cumsum(octets)
-        self.c.sent_at = 0
-
-    def advance(self, until_ps: int) -> None:
-        """Let all that is due up to `until_ps` happen."""
-        shop, c = self._shop, self.c
-        cnps = np.array(self._cnps, np.int64).reshape(-1, 2)
-        c.cnp_at = c.steps = 0
-        cnp_ps, cnp_frame = cnps[:, 0].copy(), cnps[:, 1].copy()
-        while not shop.advance(
-            shop.p, self.s, c, until_ps, cnp_ps, cnp_frame, self._sent_ps, self._sent, self._history,
-            shop.log_i, shop.log_f,
-        ):  # fmt: skip
-            self._tell()
-        self._tell()
-        del self._cnps[: int(c.cnp_at)]
-        self._sent_ps = self._sent = _NOTHING
-        c.sent_at = 0
-
-    def finish(self, end_ps: int) -> None:
-        """The capture ends: deliver what is still on its way, and complete the history."""
-        last = self._cnps[-1][0] if self._cnps else end_ps
-        self.advance(max(end_ps, last))
-        state, clock = self._plain(self.s, dcqcn.State), self._plain(self.c, cw.Clock)
-        dcqcn.on_timer(self._shop.plain_p, state, clock.now_ps)
-        cw.remember(state, clock, self._history, self._shop.span_ps[1])
-        self.s, self.c = state, clock
-
-    def _plain(self, thing: Any, kind: type) -> Any:
-        return kind(thing) if self._shop.compiled else thing
-
-    def _tell(self) -> None:
-        """Turn the log into events."""
-        shop, emit = self._shop, self._shop.emit
-        logged = int(self.c.logged)
-        if emit is None or not logged:
-            return
-        whole, parts = shop.log_i[:logged].tolist(), shop.log_f[:logged].tolist()
-        for (time_ps, what, frame, stage, phase), (rate, target, alpha) in zip(whole, parts, strict=True):
-            state: dict[str, object] = {
-                "rate_bps": rate,
-                "target_bps": target,
-                "alpha": alpha,
-                "stage": stage,
-                "phase": dcqcn.PHASES[phase],
-            }
-            for bit, kind in KINDS:
-                if what & bit:
-                    emit(time_ps, kind, self.flow, frame or None, state)
-        self.c.logged = 0
-
-    # -- what came of it
-
-    @property
-    def rate_bps(self) -> float:
-        """The rate now."""
-        return float(self.s.rate_bps)
-
-    @property
-    def alpha(self) -> float:
-        """Alpha now."""
-        return float(self.s.alpha)
-
-    @property
-    def rate_min_bps(self) -> float:
-        """The lowest rate so far."""
-        return float(self.c.rate_min_bps)
-
-    @property
-    def cuts(self) -> int:
-        """Cuts so far."""
-        return int(self.c.cuts)
-
-    @property
-    def skipped_ps(self) -> int:
-        """Silence that was not followed timer by timer."""
-        return int(self.c.skipped_ps)
-
-    @property
-    def history(self) -> list[float]:
-        """Lowest rate of each of `BUCKETS` equal parts of the span."""
-        return [float(rate) for rate in self._history]
-
-
-def _record(values: Any, layout: np.dtype[Any]) -> Any:
-    """A record with the values of a twin, its fields attributes in Python as in compiled code."""
-    record: Any = np.zeros(1, layout).view(np.recarray)[0]
-    for name in layout.names or ():
-        setattr(record, name, getattr(values, name))
-    return record
+    def __init__(self, s: Any, c: Any, history: Any) -> None:
+        self.s = s
+        self.history = [float(rate) for rate in history]
+        self.rate_bps, self.alpha = float(s.rate_bps), float(s.alpha)
+        self.rate_min_bps, self.cuts, self.skipped_ps = float(c.rate_min_bps), int(c.cuts), int(c.skipped_ps)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from roce_pkt.cc import dcqcn
 from roce_pkt.cc.profiles import PROFILES
 from roce_pkt.run import clockwork as cw
-from roce_pkt.run.reaction import ReactionPoint, Workshop
+from roce_pkt.run.reaction import Senders, Sent, told
 
 US = 1_000_000
 
@@ -17,8 +17,38 @@ def record(profile="paper", **changes):
     return dcqcn.PARAMETERS.record(PROFILES[profile].settings() | changes, 40e9)
 
 
-def sender(p, *, compiled=False, emit=None, span_us=1000):
-    return ReactionPoint(7, Workshop(p, (0, span_us * US), emit, compiled=compiled))
+class Sender:
+    """One sender, the only one of a run."""
+
+    def __init__(self, p, *, compiled=False, events=None, span_us=1000):
+        self.events = events
+        self.all = Senders(p, (0, span_us * US), 8, telling=events is not None, compiled=compiled)
+        self.all._meet(np.array([7]))
+        self.sent = None
+
+    def notify(self, *cnps):
+        """Notifications by (time, frame)."""
+        columns = np.array(cnps, np.int64).reshape(-1, 2)
+        self.all.notify(np.full(len(cnps), 7), columns[:, 0], columns[:, 1])
+
+    def send(self, frames):
+        """Frames by (time, octets)."""
+        columns = np.array(frames, np.int64).reshape(-1, 2)
+        none = np.zeros(len(frames), np.int64)
+        self.sent = Sent(none, columns[:, 0].copy(), columns[:, 1].copy(), none)
+
+    def take(self, steps):
+        if self.events is not None:
+            found = list(told(steps))
+            assert all(flow == 7 for flow, *_ in found)
+            self.events.extend(event[1:] for event in found)
+
+    def advance(self, until):
+        self.take(self.all.advance(until, self.sent))
+
+    def finish(self, until):
+        self.take(self.all.finish(until))
+        return self.all.of(7)
 
 
 def one_by_one(p, cnps, frames, until):
@@ -57,20 +87,17 @@ SCENE = st.fixed_dictionaries(
 )
 
 
-def in_batches(rp, scene):
+def in_batches(sender, scene):
     """Advance in several steps, each with the frames and notifications up to it."""
     sent_cnps = sent = 0
     for stop in [*scene["stops"], 1000 * US]:
         frames = [f for f in scene["frames"][sent:] if f[0] <= stop]
         cnps = [t for t in scene["cnps"][sent_cnps:] if t <= stop]
         sent, sent_cnps = sent + len(frames), sent_cnps + len(cnps)
-        for number, time in enumerate(cnps, start=1):
-            rp.notify(time, number)
-        columns = np.array(frames, np.int64).reshape(-1, 2)
-        rp.send(columns[:, 0].copy(), columns[:, 1].copy())
-        rp.advance(stop)
-    rp.finish(1000 * US)
-    return rp
+        sender.notify(*((time, number) for number, time in enumerate(cnps, start=1)))
+        sender.send(frames)
+        sender.advance(stop)
+    return sender.finish(1000 * US)
 
 
 @pytest.mark.parametrize("compiled", [False, True])
@@ -79,7 +106,7 @@ def in_batches(rp, scene):
 def test_blocks_and_batches_change_nothing(compiled, scene):
     p = record(scene["profile"], **scene["changes"])
     expected = one_by_one(p, scene["cnps"], scene["frames"], 1000 * US)
-    rp = in_batches(sender(p, compiled=compiled), scene)
+    rp = in_batches(Sender(p, compiled=compiled), scene)
     assert repr(rp.s) == repr(expected)
 
 
@@ -87,14 +114,14 @@ def test_blocks_and_batches_change_nothing(compiled, scene):
 @given(scene=SCENE)
 def test_both_forms_tell_the_same_events_and_history(scene):
     p = record(scene["profile"], **scene["changes"])
-    told = {False: [], True: []}
+    heard = {False: [], True: []}
     histories = {}
-    for compiled, events in told.items():
-        rp = in_batches(sender(p, compiled=compiled, emit=lambda *event, to=events: to.append(event)), scene)
+    for compiled, events in heard.items():
+        rp = in_batches(Sender(p, compiled=compiled, events=events), scene)
         histories[compiled] = (rp.history, rp.rate_min_bps, rp.cuts)
-    assert told[False] == told[True]
+    assert heard[False] == heard[True]
     assert histories[False] == histories[True]
-    times = [event[0] for event in told[False]]
+    times = [event[0] for event in heard[False]]
     assert times == sorted(times)
 
 
@@ -102,19 +129,19 @@ def test_a_full_log_is_emptied_and_filled_again(monkeypatch):
     whole, parts = [], []
     for events, rows in ((whole, 4096), (parts, 3)):
         monkeypatch.setattr(cw, "LOG_ROWS", rows)
-        rp = sender(record(), emit=lambda *event, to=events: to.append(event))
+        rp = Sender(record(), events=events)
         for at in (0, 50, 100):
-            rp.notify(at * US, 1)
+            rp.notify((at * US, 1))
         rp.advance(2000 * US)
     assert len(whole) == 3 + 2 * 34
     assert parts == whole
 
 
 def test_history_keeps_the_lowest_rate_of_each_part():
-    rp = sender(record(), span_us=600)
+    rp = Sender(record(), span_us=600)
     for at in (100, 101, 102):
-        rp.notify(at * US, 1)
-    rp.finish(600 * US)
+        rp.notify((at * US, 1))
+    rp = rp.finish(600 * US)
     parts = 600 / cw.BUCKETS
     assert rp.history[int(95 / parts)] == 40e9
     assert rp.history[int(105 / parts)] == rp.rate_min_bps == 5e9
@@ -124,10 +151,10 @@ def test_history_keeps_the_lowest_rate_of_each_part():
 
 def test_a_gap_that_would_take_forever_is_jumped_and_said(monkeypatch):
     monkeypatch.setattr(cw, "MOST_STEPS", 100)
-    rp = sender(record(cap_target="off"))  # an uncapped target never rests
-    rp.notify(0, 1)
+    rp = Sender(record(cap_target="off"))  # an uncapped target never rests
+    rp.notify((0, 1))
     rp.advance(10**15)
-    assert rp.skipped_ps > 0.99 * 10**15
-    rp.notify(10**15 + 5, 2)
+    assert rp.all.of(7).skipped_ps > 0.99 * 10**15
+    rp.notify((10**15 + 5, 2))
     rp.advance(10**15 + 10)
-    assert rp.cuts == 2
+    assert rp.all.of(7).cuts == 2

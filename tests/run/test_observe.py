@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from roce_pkt.capture import open as open_capture
 from roce_pkt.errors import ScenarioError
-from roce_pkt.run import clockwork
+from roce_pkt.run import clockwork, machines
 from roce_pkt.run import observe as module
 from roce_pkt.run.observe import observe
 from roce_pkt.run.setup import set_up
@@ -204,7 +204,7 @@ def test_time_that_runs_backwards_is_said_and_survived(tmp_path):
 
 def test_absurd_times_neither_hang_nor_overflow(tmp_path, monkeypatch):
     monkeypatch.setattr(clockwork, "MOST_STEPS", 1000)
-    monkeypatch.setattr(module, "MANY_STEPS", 1e30)
+    monkeypatch.setattr(machines, "MANY_STEPS", 1e30)
     frames = [(0, data(ce=True)), (3e12, data(1, ce=True))]  # a month later
     seen, _ = craft(tmp_path, frames, settings={"cap_target": "off", "increase_period": "1ns"}, **LINE)
     assert "rp.gap" in [f.rule for f in seen.findings]
@@ -241,7 +241,9 @@ def test_reading_twice_equals_keeping(pcaps, tmp_path, monkeypatch):
 def test_compiled_and_plain_runs_are_equal(pcaps, monkeypatch):
     path = pcaps / "ecn_ce_write.pcap"
     plain = run(path, profile="paper", **LINE)
-    monkeypatch.setattr(module, "MANY_STEPS", 0)
+    monkeypatch.setattr(machines, "MANY_STEPS", 0)
+    monkeypatch.setattr(machines, "MANY_ROWS", 0)
+    monkeypatch.setattr(machines, "MANY_PAUSES", 0)
     compiled = run(path, profile="paper", **LINE)
     assert compiled[0].as_json() == plain[0].as_json()
     assert compiled[1] == plain[1]

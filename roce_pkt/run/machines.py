@@ -1,0 +1,291 @@
+"""All machines of a capture, joined: pauses, receivers, senders, and who watches them.
+
+Times are picoseconds after the capture's first frame, and never run backwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roce_pkt.capture.frames import Frames
+from roce_pkt.capture.model import Interface
+from roce_pkt.cc.law import NEVER_PS
+from roce_pkt.events import FlowKey
+from roce_pkt.flows.pairs import Owner
+from roce_pkt.flows.rows import DATA, Rows
+from roce_pkt.flows.survey import Survey
+from roce_pkt.run import judge
+from roce_pkt.run.notify import MANY_ROWS, NO_FLOW, NotificationPoint, Verdicts
+from roce_pkt.run.obedience import Obedience
+from roce_pkt.run.observation import Observation, ObservedFlow, Unmatched
+from roce_pkt.run.pacing import Pacing
+from roce_pkt.run.pauses import MANY_PAUSES, PauseLog, Pauses
+from roce_pkt.run.reaction import NO_SENDER, Senders, Sent, Steps
+from roce_pkt.run.setup import Setup
+from roce_pkt.run.sums import NotificationChecks, pause_sums
+from roce_pkt.run.watch import Watcher
+from roce_pkt.run.wire import MANY_FRAMES, Paces
+from roce_pkt.units import PS_PER_NS
+
+Ints = NDArray[np.int64]
+MANY_STEPS = 30_000
+"""Steps of reaction points for which loading compiled code pays."""
+RADIX_SENDERS = 1 << 15
+"""Below this numbers sort by radix."""
+
+
+@dataclass(frozen=True)
+class Owners:
+    """Whom notifications and NAKs are for.
+
+    Args:
+        of_cnps: Data flow of each number in `Survey.cnps`, or `NO_FLOW`.
+        of_naks: Data flow that an answer in each flow is about, or `NO_FLOW`.
+        candidates: Flows that each kind of notification could be for.
+    """
+
+    of_cnps: Ints
+    of_naks: Ints
+    candidates: list[list[FlowKey]]
+
+    @classmethod
+    def of(cls, survey: Survey, cnps: list[Owner], naks: list[Owner]) -> Owners:
+        """From what pairing found."""
+
+        def numbers(owners: list[Owner]) -> Ints:
+            return np.array([NO_FLOW if o.flow is None else o.flow for o in owners], np.int64)
+
+        names = [[survey.flows.name(flow) for flow in owner.candidates] for owner in cnps]
+        return cls(numbers(cnps), numbers(naks), names)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run over a capture knows before it starts.
+
+    Args:
+        survey: The flows.
+        setup: What the machines run with.
+        paced: How receivers are taken to pace, and why.
+        owners: Whom notifications are for.
+        interfaces: The capture's interfaces.
+        speeds_bps: Their speeds, where known.
+        tick_ps: The capture's clock tick.
+    """
+
+    survey: Survey
+    setup: Setup
+    paced: Pacing
+    owners: Owners
+    interfaces: list[Interface]
+    speeds_bps: list[float | None]
+    tick_ps: int
+
+    @property
+    def origin_ns(self) -> int:
+        """The machines' zero, in the capture's time."""
+        return self.survey.first_ns or 0
+
+    @property
+    def cnps_seen(self) -> dict[int, int]:
+        """Notifications in the capture that are for each flow."""
+        seen: dict[int, int] = {}
+        counts = zip(self.owners.of_cnps.tolist(), self.survey.cnp_counts.tolist(), strict=True)
+        for flow, count in counts:
+            if flow != NO_FLOW:
+                seen[flow] = seen.get(flow, 0) + count
+        return seen
+
+    def steps(self) -> float:
+        """About how many steps the reaction points will take."""
+        survey = self.survey
+        told = self.cnps_seen.keys() | {flow.number for flow in survey if flow.ce}
+        marks = int(survey.cnp_counts.sum()) + int(survey.sums.column("ecn3").sum())
+        periods = survey.duration_ns * PS_PER_NS / int(self.setup.rp["increase_period_ps"])
+        return marks + len(told) * periods
+
+
+class Machines:
+    """All notification and reaction points of a capture.
+
+    Args:
+        plan: What is known before.
+        watchers: Handed what happens.
+    """
+
+    def __init__(self, plan: Plan, watchers: Sequence[Watcher]) -> None:
+        self.plan, self.survey, self.setup = plan, plan.survey, plan.setup
+        self.watchers = list(watchers)
+        self.now_ps = 0
+        self.seen = plan.cnps_seen
+        self.has_seen = np.zeros(len(self.survey.flows), bool)
+        self.has_seen[list(self.seen)] = True
+        survey, many = (
+            self.survey,
+            int(self.survey.sums.column("ecn3").sum()) + int(self.survey.cnp_counts.sum()),
+        )
+        self.notifier = NotificationPoint(
+            survey, self.setup, plan.owners.of_cnps, plan.owners.of_naks, plan.origin_ns, plan.tick_ps,
+            compiled=many > MANY_ROWS,
+        )  # fmt: skip
+        pauses = survey.contents["pfc"] + survey.contents["pause"]
+        names = [interface.name for interface in plan.interfaces]
+        self.pauses = Pauses(plan.speeds_bps, names, plan.origin_ns, compiled=pauses > MANY_PAUSES)
+        self.obedience = Obedience(survey, self.setup, self.pauses, plan.interfaces, plan.origin_ns)
+        self.checks = NotificationChecks(self.setup.cnp)
+        self.moved: dict[int, list[Ints]] = {}
+        first_ns, last_ns = survey.roce_span_ns
+        span = (self.to_ps(first_ns), self.to_ps(last_ns))
+        timed = self.setup.line_rate_bps is not None
+        self.senders = Senders(
+            self.setup.rp, span, len(survey.flows), telling=timed or bool(self.watchers),
+            compiled=plan.steps() > MANY_STEPS,
+        )  # fmt: skip
+        frames = int(survey.sums.column("data_frames").sum())
+        self.paces = Paces(self.setup.wire, compiled=frames > MANY_FRAMES) if timed else None
+
+    def to_ps(self, time_ns: int) -> int:
+        """A frame's time on the machines' clock."""
+        return (time_ns - self.plan.origin_ns) * PS_PER_NS
+
+    def add(self, rows: Rows, pauses: Frames) -> None:
+        """Run the machines over a batch."""
+        rows = self._in_time(rows)
+        if len(rows):
+            self.now_ps = max(self.now_ps, self.to_ps(int(rows.time_ns[-1])))
+        if len(pauses):
+            self.now_ps = max(self.now_ps, self.to_ps(int(pauses.time_ns.max())))
+        self.tell("rows", rows)
+        self._pauses(rows, pauses)
+        self._marks(rows)
+        verdicts = self.notifier.add(rows, self.now_ps)
+        self._expected(verdicts)
+        self._captured(rows)
+        self._senders(rows)
+        self.tell("until", self.now_ps - self.setup.path_delay_ps)
+
+    def _in_time(self, rows: Rows) -> Rows:
+        """In time order, and not before what has been seen."""
+        if not len(rows):
+            return rows
+        if (rows.time_ns[1:] < rows.time_ns[:-1]).any():
+            rows = rows[np.argsort(rows.time_ns, kind="stable")]
+        now_ns = self.plan.origin_ns + self.now_ps // PS_PER_NS
+        if rows.time_ns[0] < now_ns:
+            rows = rows[:]
+            rows.time_ns = np.maximum(rows.time_ns, now_ns)
+        return rows
+
+    def tell(self, what: str, *facts: Any) -> None:
+        """Hand facts to those who watch."""
+        for watcher in self.watchers:
+            getattr(watcher, what)(*facts)
+
+    def _pauses(self, rows: Rows, frames: Frames) -> None:
+        log = self.pauses.add(frames, self.now_ps)
+        found = self.obedience.look(rows) if self.pauses.lines else []
+        for line, violations in found:
+            self.moved.setdefault(line.number, []).append(violations[:, 0])
+        if log.parts or found:
+            self.tell("pauses", PauseLog(log.parts + found))
+
+    def _marks(self, rows: Rows) -> None:
+        if self.watchers:
+            marked = np.flatnonzero(rows.marked_data)
+            times = (rows.time_ns[marked] - self.plan.origin_ns) * PS_PER_NS
+            self.tell("marked", times, rows.flow[marked], rows.number[marked])
+
+    def _expected(self, verdicts: Verdicts) -> None:
+        """Without a notification in the capture, a sender follows those that were owed."""
+        self.tell("verdicts", verdicts)
+        owed = (verdicts.what == judge.EXPECTED) & ~self.has_seen[verdicts.flow]
+        if owed.any():
+            arrive = verdicts.time_ps[owed] + self.setup.path_delay_ps
+            self.senders.notify(verdicts.flow[owed], arrive, verdicts.frame[owed])
+
+    def _captured(self, rows: Rows) -> None:
+        """Notifications pass the tap."""
+        rows = rows[np.flatnonzero(rows.cnp)]
+        if not len(rows):
+            return
+        self.checks.add(rows)
+        times = (rows.time_ns - self.plan.origin_ns) * PS_PER_NS
+        owner = self.plan.owners.of_cnps[rows.flow]
+        lost, found = owner == NO_FLOW, owner != NO_FLOW
+        if lost.any():
+            self.tell("unmatched", times[lost], rows.flow[lost], rows.number[lost])
+        self.senders.notify(owner[found], times[found] + self.setup.to_sender_ps, rows.number[found])
+
+    def _sent(self, rows: Rows) -> Sent:
+        """Frames of the senders there are, by sender."""
+        which = np.flatnonzero(rows.having(DATA))
+        sender = self.senders.number[rows.flow[which]]
+        which, sender = which[sender != NO_SENDER], sender[sender != NO_SENDER]
+        narrow = np.int16 if len(self.senders) < RADIX_SENDERS else np.int64
+        order = np.argsort(sender.astype(narrow), kind="stable")
+        which = which[order]
+        times = (rows.time_ns[which] - self.plan.origin_ns) * PS_PER_NS - self.setup.to_sender_ps
+        return Sent(sender[order], times, rows.octets[which].astype(np.int64), rows.number[which])
+
+    def _senders(self, rows: Rows) -> None:
+        """What senders sent, then what became of their rates, then how both compare."""
+        if not len(self.senders):
+            return
+        counted = bool(self.senders.plain_p.byte_counter)
+        sent = self._sent(rows) if counted or self.paces is not None else None
+        steps = self.senders.advance(self.now_ps - self.setup.to_sender_ps, sent if counted else None)
+        self._stepped(steps)
+        if self.paces is not None and sent is not None:
+            self.paces.add(len(self.senders), steps, sent)
+
+    def _stepped(self, steps: Steps) -> None:
+        if len(steps.flow):
+            self.tell("steps", steps)
+
+    # -- the end
+
+    def result(self) -> Observation:
+        """Let what is under way arrive, and sum up."""
+        end_ps = self.survey.duration_ns * PS_PER_NS
+        self._expected(self.notifier.finish(self.now_ps))
+        self._stepped(self.senders.finish(end_ps))
+        self.tell("pauses", self.pauses.add(None, end_ps))
+        self.tell("until", NEVER_PS)
+        survey, owners = self.survey, self.plan.owners
+        flows = [
+            ObservedFlow(
+                key=survey.flows.name(sums.number),
+                sums=sums,
+                answered=bool(survey.sends_back(sums.number)),
+                cnps_seen=self.seen.get(sums.number, 0),
+                verdicts=self.notifier.count(sums.number),
+                rp=self.senders.of(sums.number),
+                pace=None if self.paces is None else self.paces.of(self.senders, sums.number, end_ps),
+            )
+            for sums in survey
+        ]
+        flows.sort(key=lambda flow: (-flow.sums.octets, flow.key))
+        counts = survey.cnp_counts.tolist()
+        unmatched = [
+            Unmatched(survey.cnps.name(number), counts[number], owners.candidates[number])
+            for number, flow in enumerate(owners.of_cnps.tolist())
+            if flow == NO_FLOW
+        ]
+        first_ns, last_ns = survey.roce_span_ns
+        return Observation(
+            setup=self.setup,
+            paced=self.plan.paced,
+            frames=survey.frames,
+            roce=survey.roce,
+            duration_ns=survey.duration_ns,
+            roce_ns=last_ns - first_ns,
+            flows=flows,
+            pauses=pause_sums(self.pauses, self.obedience, self.moved, self.setup, end_ps),
+            unmatched=unmatched,
+            checks=self.checks,
+        )
