@@ -20,6 +20,7 @@ from roce_pkt.errors import InputError
 from roce_pkt.files import whole_file
 from roce_pkt.scenario.fault import Fault
 from roce_pkt.units import PS_PER_NS
+from roce_pkt.wire import ib
 from roce_pkt.wire.frame import dissect
 from roce_pkt.wire.opcode import name_of
 
@@ -63,6 +64,11 @@ class _Entry(NamedTuple):
 LOST = "lost behind this point"
 """Comment on a frame that is recorded but does not arrive."""
 
+_COLUMNS = (
+    "number", "time_ns", "link_type", "cap_len", "wire_len", "offset", "src_hi", "src_lo", "dst_hi",
+    "dst_lo", "dqpn", "opcode", "psn",
+)  # fmt: skip
+
 _Leaving = tuple[Record, list[_Entry]]
 _Waiting = tuple[Record, list[_Entry], Fault]
 
@@ -102,9 +108,13 @@ class Impairer:
 
     def take(self, record: Record) -> Iterator[Record]:
         """The records that leave when this one comes."""
+        read = dissect(record.octets, record.wire_len, record.link_type, self._udp_port)
+        return self.see(record, facts_of(read))
+
+    def see(self, record: Record, facts: Facts | None) -> Iterator[Record]:
+        """The same, for a frame that has been read already."""
         self.done.frames_in += 1
         yield from self.late(record.time_ns)
-        facts = facts_of(dissect(record.octets, record.wire_len, record.link_type, self._udp_port))
         if facts is None:
             yield self._out(record, [])
             return
@@ -235,6 +245,23 @@ class Impairer:
             self.truth.append(entry.line(output_frame))
 
 
+def _read(capture: Capture) -> Iterator[tuple[Record, Facts | None]]:
+    """Frames with what choosers look at; a pcap's by columns, a pcapng's plainly for its comments."""
+    if capture.format != "pcap":
+        for record in capture.records():
+            read = dissect(record.octets, record.wire_len, record.link_type, capture.udp_port)
+            yield record, facts_of(read)
+        return
+    for frames in capture.batches(verify=False):
+        roce = frames.has(ib.BTH).tolist()
+        rows = zip(*(frames.column(name).tolist() for name in _COLUMNS), strict=True)
+        for row, (number, time_ns, link, kept, wire, offset, *flow) in enumerate(rows):
+            src_hi, src_lo, dst_hi, dst_lo, dqpn, opcode, psn = flow
+            record = Record(number, time_ns, 0, link, kept, wire, frames.octets(row), (), offset)
+            key = (src_hi << 64 | src_lo, dst_hi << 64 | dst_lo, dqpn)
+            yield record, Facts(key, opcode, psn) if roce[row] else None
+
+
 def truth_path(path: str | Path) -> Path:
     """Where the truth about a capture lies: beside it."""
     return Path(f"{path}.truth.jsonl")
@@ -261,8 +288,8 @@ def impair(
     with whole_file(truth_path(path), force=force) as truth:
 
         def flow() -> Iterator[Record]:
-            for record in capture.records():
-                yield from machine.take(record)
+            for record, facts in _read(capture):
+                yield from machine.see(record, facts)
                 if machine.truth:
                     truth.writelines(machine.truth)
                     machine.truth.clear()
