@@ -60,9 +60,9 @@ def receive(w, p, x, t):
     else:
         answer = NO_ANSWER
         react(w, h, q, x, f, t)
-    if kind != DATA or q.np_timed:  # receiving data changes nothing a sender or timer waits for
-        if q.idle == requester.may_send(q):
-            set_turn(w, h, q)
+    if kind != DATA and q.idle == requester.may_send(q):
+        set_turn(w, h, q)
+    if w.called or q.np_timed or (kind != DATA and kind != ACK):  # data and ACKs bring no timer forward
         set_timer(w, h, q)
     if answer == NO_ANSWER:
         give(w, x)

@@ -236,29 +236,25 @@ GROUP = np.dtype(
 
 HALF = np.dtype(
     [
+        # sending, every packet: two cache lines
         ("snd", "i8"),
         ("una", "i8"),
         ("limit", "i8"),
         ("window", "i8"),
-        ("window_most", "i8"),  # what a law's window stays below
         ("high", "i8"),
-        ("offset", "i8"),
-        ("message_packets", "i8"),
-        ("avail_ps", "i8"),
-        ("limit_bps", "f8"),
-        ("retry_at_ps", "i8"),
         ("hold_until_ps", "i8"),
-        ("progress_ps", "i8"),
-        ("timeout_ps", "i8"),
-        ("timer_ps", "i8"),  # what its leaf is armed for
-        ("message_end", "i8"),
-        ("messages", "i8"),
-        ("port", "u4"),
+        ("retry_at_ps", "i8"),
+        ("avail_ps", "i8"),
+        ("offset", "u4"),
+        ("message_packets", "u4"),
         ("cell", "u4"),
+        ("port", "u4"),
+        ("tree_leaf", "u4"),
         ("peer", "u4"),
         ("hash", "u4"),
-        ("tree_leaf", "u4"),
-        ("timer_leaf", "u4"),
+        ("again", "u4"),
+        ("limit_bps", "f8"),
+        ("sent", "i8"),
         ("dst", "u2"),
         ("head_bytes", "u2"),  # octets around the payload of any packet of this half
         ("first_bytes", "u2"),  # more on the first packet of a message
@@ -266,35 +262,40 @@ HALF = np.dtype(
         ("last_payload", "u2"),
         ("since_ack", "u2"),
         ("paced_bytes", "u2"),  # of the packet the pacer last let go
-        ("verb", "u1"),
-        ("service", "u1"),
+        ("failed", "u1"),
+        ("idle", "u1"),  # its leaf among the class's queue pairs says "nothing to send"
         ("sends", "u1"),  # kind of packet this half sends when paced
         ("class_", "u1"),
-        ("failed", "u1"),
+        # receiving, every packet: a third line
+        ("expected", "i8"),
+        ("received_bytes", "i8"),
+        ("msn", "u4"),
+        ("np", "u4"),
+        ("ce", "u4"),
+        ("cnps", "u4"),
+        ("verb", "u1"),
+        ("service", "u1"),
+        ("refused", "u1"),
+        ("np_timed", "u1"),
+        ("repeating", "u1"),  # READ requester: asked again, later responses are ignored
         ("retry_cnt", "u1"),
         ("retries_left", "u1"),
         ("rnr_retry", "u1"),
+        ("progress_ps", "i8"),
+        ("message_end", "i8"),
         ("rnr_left", "u1"),
-        ("repeating", "u1"),  # READ requester: asked again, later responses are ignored
-        ("refused", "u1"),
-        ("idle", "u1"),  # its leaf among the class's queue pairs says "nothing to send"
-        # responder
-        ("expected", "i8"),
-        ("msn", "u4"),
-        ("np", "u4"),
-        ("np_timed", "u1"),
+        # the rest
+        ("window_most", "i8"),  # what a law's window stays below
+        ("messages", "i8"),
+        ("timeout_ps", "i8"),
+        ("timer_ps", "i8"),  # what its leaf is armed for
+        ("timer_leaf", "u4"),
+        ("naks", "u4"),
+        ("timeouts", "u4"),
         ("receives", "i8"),
         ("receives_posted", "i8"),
         ("receives_due_ps", "i8"),
-        # statistics
-        ("received_bytes", "i8"),
         ("ended_ps", "i8"),
-        ("ce", "u4"),
-        ("cnps", "u4"),
-        ("again", "u4"),
-        ("naks", "u4"),
-        ("timeouts", "u4"),
-        ("sent", "i8"),
     ],
     align=True,
 )
@@ -320,6 +321,7 @@ PACKET = np.dtype(
 )
 
 ROUTE = np.dtype([("first", "u4"), ("count", "u4")], align=True)
+"""The port itself when there is one way, else the first of `count` places in the array of paths."""
 
 EVENT_ROW = np.dtype(
     [

@@ -19,10 +19,10 @@ from roce_pkt.fabric.red import ECT0, ECT1, marks
 def way_out(w, n, f):
     """The port a packet leaves a switch by."""
     route = route_at(w, np.uint32(n.route + f.dst))
-    first = route.first
-    if route.count > 1:
-        first = np.uint32(first + path(np.int64(f.hash), np.int64(n.salt), np.int64(route.count)))
-    return path_at(w, first)
+    if route.count == 1:
+        return route.first
+    choice = path(np.int64(f.hash), np.int64(n.salt), np.int64(route.count))
+    return path_at(w, np.uint32(route.first + choice))
 
 
 @law

@@ -272,13 +272,15 @@ def _routes(net: Topology, node: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np
     sets: dict[tuple[int, ...], int] = {}
     paths: list[int] = []
     for (switch, host), ports in net.next_ports().items():
-        if tuple(ports) not in sets:
-            sets[tuple(ports)] = len(paths)
-            paths += ports
         entry = route[(switch - net.hosts) * net.hosts + host]
-        entry["first"], entry["count"] = sets[tuple(ports)], len(ports)
+        entry["first"], entry["count"] = ports[0], len(ports)
+        if len(ports) > 1:
+            if tuple(ports) not in sets:
+                sets[tuple(ports)] = len(paths)
+                paths += ports
+            entry["first"] = sets[tuple(ports)]
     node["route"][net.hosts :] = np.arange(net.switches) * net.hosts
-    return route, np.array(paths, np.uint32)
+    return route, np.array(paths or [0], np.uint32)
 
 
 def _settings(
