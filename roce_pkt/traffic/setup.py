@@ -6,12 +6,15 @@ from collections.abc import Iterator
 
 from roce_pkt.traffic.framing import path_of
 from roce_pkt.traffic.plan import Connection, Plan
+from roce_pkt.wire import rdma_cm
 from roce_pkt.wire.connect import Side, farewell, handshake
 from roce_pkt.wire.exchange import Pair
 from roce_pkt.wire.opcode import Transport
 
 STEP_PS = 10_000_000
 """Between two management frames of a connection: software answers them."""
+PORT = 18515
+"""TCP port that connections ask for: perftest's."""
 _SPREAD_PS = 1_000_000
 _STEPS = 4
 
@@ -35,9 +38,14 @@ def _sides(plan: Plan, number: int, connection: Connection) -> tuple[Side, Side]
     pair = Pair(path, service, c.qpns[1], c.qpns[0], c.psns[0], plan.scenario.host.mtu_bytes)
     ids = 2 * number + 1, 2 * number + 2
     client = Side(
-        pair, local_id=ids[0], remote_id=ids[1], peer_psn=c.psns[1], sport=0xC000 + number % 0x3000,
+        pair,
+        service_id=rdma_cm.service_id(PORT),
+        local_id=ids[0],
+        remote_id=ids[1],
+        peer_psn=c.psns[1],
+        sport=0xC000 + number % 0x3000,
         transaction=number + 1,
-    )  # fmt: skip
+    )
     return client, client.peer()
 
 

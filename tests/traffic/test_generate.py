@@ -249,6 +249,7 @@ def test_set_up_and_tear_down_frame_the_data(tmp_path: Path):
     to_qp1 = [dissect(f).bth["dqpn"] == ib.GSI_QPN for _, f in frames]
     assert to_qp1 == [True] * 3 + [False] * 4 + [True] * 2
     assert [t for t, _ in frames] == sorted(t for t, _ in frames)
+    assert check(open_capture(tmp_path / "a.pcap")).counts == {}
 
 
 def test_a_tap_sees_what_its_host_receives_a_delay_later(tmp_path: Path):
