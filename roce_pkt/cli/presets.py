@@ -11,7 +11,9 @@ from roce_pkt.report.text import console
 
 
 def presets(
-    name: Annotated[str | None, typer.Argument(metavar="[NAME]", help="Print this one as TOML; else list all.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help="Print this one as TOML; else list all.")
+    ] = None,
     form: FormatOption = Format.TEXT,
 ) -> None:
     """List the scenarios that come with the package, or print one to start your own from."""

@@ -22,11 +22,14 @@ if TYPE_CHECKING:
 def simulate(
     scenario: Annotated[str | None, typer.Argument(metavar="[SCENARIO.toml]", help="Scenario file.")] = None,
     preset: Annotated[
-        str | None, typer.Option("--preset", metavar="NAME", help="A scenario of the package; see: roce-pkt presets.")
+        str | None,
+        typer.Option("--preset", metavar="NAME", help="A scenario of the package; see: roce-pkt presets."),
     ] = None,
     changes: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a key: switch.ecn.kmin=50KB, host.cc.profile=mlx."),
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="Change a key: switch.ecn.kmin=50KB, host.cc.profile=mlx."
+        ),
     ] = None,
     output: OutputOption = "",
     taps: Annotated[
@@ -37,10 +40,16 @@ def simulate(
     ] = None,
     series: Annotated[
         str | None,
-        typer.Option("--series", metavar="FILE", help="Write queues and rates over time: .parquet or .jsonl."),
+        typer.Option(
+            "--series", metavar="FILE", help="Write queues and rates over time: .parquet or .jsonl."
+        ),
     ] = None,
-    every: Annotated[str, typer.Option("--every", metavar="TIME", help="Sampling period of --series, --png.")] = "1us",
-    png: Annotated[str | None, typer.Option("--png", metavar="FILE", help="Draw rates, alpha and queues.")] = None,
+    every: Annotated[
+        str, typer.Option("--every", metavar="TIME", help="Sampling period of --series, --png.")
+    ] = "1us",
+    png: Annotated[
+        str | None, typer.Option("--png", metavar="FILE", help="Draw rates, alpha and queues.")
+    ] = None,
     form: FormatOption = Format.TEXT,
     force: ForceOption = False,
 ) -> int:
@@ -100,7 +109,11 @@ def _event_writer(stack: ExitStack, path: str, *, force: bool) -> Callable[[Even
     from roce_pkt.files import whole_file
 
     stream = stack.enter_context(whole_file(path, force=force))
-    return lambda event: stream.write(json.dumps(event.as_json()).encode() + b"\n") and None
+
+    def write(event: Event) -> None:
+        stream.write(json.dumps(event.as_json()).encode() + b"\n")
+
+    return write
 
 
 def _frame_writer(stack: ExitStack, path: str, *, force: bool) -> Callable[[Record, list[Interface]], None]:
@@ -159,7 +172,12 @@ def _progress(duration_ps: int) -> Iterator[Callable[[float, float], None] | Non
 
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[speed]}"), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.fields[speed]}"),
+        TimeRemainingColumn(),
+    )
     with Progress(*columns, console=err, transient=True) as bar:
         task = bar.add_task("", total=1.0, speed="")
         begun = time.perf_counter()

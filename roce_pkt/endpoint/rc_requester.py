@@ -51,8 +51,7 @@ def sent(q: Any, packets: int, now: int) -> bool:
     q.offset += packets
     if q.offset >= q.message_packets:
         q.offset = 0
-    if q.snd > q.high:
-        q.high = q.snd
+    q.high = max(q.high, q.snd)
     return again
 
 

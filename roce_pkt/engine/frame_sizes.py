@@ -20,7 +20,7 @@ class FrameSizes:
 
     Args:
         scenario: Says MTU, IP version, VLAN, and `frame_overhead`.
-        telemetry_bytes: Records of hops behind the datagram; part of a flat `frame_overhead` if that is given.
+        telemetry_bytes: Records of hops behind the datagram; part of a flat `frame_overhead` if given.
     """
 
     scenario: Scenario
@@ -47,7 +47,7 @@ class FrameSizes:
     def _with(self, *octets: int) -> int:
         return max(self.base + (0 if self.flat else sum(octets)), self.min)
 
-    def extra(self, verb: str, service: str) -> tuple[int, int]:
+    def around(self, verb: str, service: str) -> tuple[int, int]:
         """Octets that the first and the last data packet of a message carry on top."""
         if self.flat:
             return 0, 0

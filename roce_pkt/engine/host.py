@@ -1,5 +1,5 @@
 """A host's adapter: a frame arrives for a queue pair; answers go out, senders react."""
-# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,arg-type,assignment"
 # ruff: noqa: ANN001, ANN201
 
 from __future__ import annotations
@@ -7,10 +7,9 @@ from __future__ import annotations
 import numpy as np
 
 from roce_pkt.cc import dcqcn
-from roce_pkt.endpoint import notification
+from roce_pkt.endpoint import notification, uc
 from roce_pkt.endpoint import rc_requester as requester
 from roce_pkt.endpoint import rc_responder as responder
-from roce_pkt.endpoint import uc
 from roce_pkt.engine import reaction, rows
 from roce_pkt.engine.memory import cc_of, cold, half_at, law, np_of, packet_at, rp_at, watch_at
 from roce_pkt.engine.pool import give, take
@@ -85,10 +84,10 @@ def execute(w, h, r, f, t):
         return NO_ANSWER
     verdict = responder.judge(r, f.psn)
     if verdict == responder.ACCEPT:
-        if f.kind == DATA and r.verb == SEND and f.flags & FIRST:
-            if not responder.take_receive(r, w.repost_ps, t):
-                r.refused = 1
-                return RNR_NAK
+        begins_send = f.kind == DATA and r.verb == SEND and f.flags & FIRST
+        if begins_send and not responder.take_receive(r, w.repost_ps, t):
+            r.refused = 1
+            return RNR_NAK
         responder.accept(r, np.int64(f.count), f.flags & LAST)
         r.received_bytes += f.payload
     if verdict == responder.REFUSE:

@@ -1,5 +1,5 @@
 """A host's queue pairs: whose turn it is, the packet they send, their timers."""
-# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,arg-type,assignment"
 # ruff: noqa: ANN001, ANN201
 
 from __future__ import annotations
@@ -7,12 +7,24 @@ from __future__ import annotations
 import numpy as np
 
 from roce_pkt.cc import dcqcn
-from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.endpoint import notification
 from roce_pkt.endpoint.pacing import next_start_ps
 from roce_pkt.endpoint.rc_requester import may_send, next_timer_ps, sent
 from roce_pkt.engine import reaction, rows
-from roce_pkt.engine.memory import cc_of, cold, half_at, law, line_at, node_at, np_of, packet_at, port_at, rp_at, turns_at, watch_at
+from roce_pkt.engine.memory import (
+    cc_of,
+    cold,
+    half_at,
+    law,
+    line_at,
+    node_at,
+    np_of,
+    packet_at,
+    port_at,
+    rp_at,
+    turns_at,
+    watch_at,
+)
 from roce_pkt.engine.pool import take
 from roce_pkt.engine.records import (
     ACK_REQUEST,
@@ -23,7 +35,6 @@ from roce_pkt.engine.records import (
     LAST,
     RC,
     READ_REQUEST,
-    SHIFT,
     SOURCE_MASK,
 )
 from roce_pkt.engine.tree import arm, set_turn_key

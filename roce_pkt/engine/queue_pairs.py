@@ -132,7 +132,7 @@ def _common(scenario: Scenario, half: NDArray[Any], sizes: FrameSizes) -> None:
     half["idle"] = 1
     half["ended_ps"] = -1
     posted = transport.receive_queue
-    half["receives"] = half["receives_posted"] = posted if posted else -1
+    half["receives"] = half["receives_posted"] = posted or -1
     half["receives_due_ps"] = NEVER_PS
     half["message_packets"] = 1
     half["window"] = PSN_HALF
@@ -157,7 +157,7 @@ def _work(
     half["service"][both] = SERVICES.index(traffic.transport)
     half["message_packets"][both] = half["message_end"][both] = packets
     half["last_payload"][both] = traffic.message_bytes - (packets - 1) * mtu
-    first, last = sizes.extra(traffic.verb, traffic.transport)
+    first, last = sizes.around(traffic.verb, traffic.transport)
     half["first_bytes"][both], half["last_bytes"][both] = first, last
     half["limit"][requester] = ENDLESS_PACKETS if traffic.count == ENDLESS else traffic.count * packets
     half["avail_ps"][requester] = starts

@@ -26,12 +26,24 @@ def check(scenario: Scenario) -> None:
         for key, allowed in (("pattern", PATTERNS), ("verb", tuple(SHAPES)), ("transport", SERVICES)):
             value = getattr(traffic, key)
             if value not in allowed:
-                _refuse(scenario, f"traffic[{index}].{key}", f"{value!r}", f"simulate takes {', '.join(allowed)}")
+                _refuse(
+                    scenario, f"traffic[{index}].{key}", f"{value!r}", f"simulate takes {', '.join(allowed)}"
+                )
         for key, default in PLAIN.items():
             if getattr(traffic, key) != default:
-                _refuse(scenario, f"traffic[{index}].{key}", repr(getattr(traffic, key)), "simulate paces by itself")
+                _refuse(
+                    scenario,
+                    f"traffic[{index}].{key}",
+                    repr(getattr(traffic, key)),
+                    "simulate paces by itself",
+                )
     if scenario.fault:
-        _refuse(scenario, "fault", f"{len(scenario.fault)} faults", "simulate loses frames only for want of buffer")
+        _refuse(
+            scenario,
+            "fault",
+            f"{len(scenario.fault)} faults",
+            "simulate loses frames only for want of buffer",
+        )
 
 
 def _refuse(scenario: Scenario, key: str, what: str, instead: str) -> None:

@@ -51,7 +51,7 @@ class Topology:
         for index, (a, b, _, _) in enumerate(self.links):
             ends[a].append((index, 0))
             ends[b].append((index, 1))
-        where = {}
+        where: dict[tuple[int, int], int] = {}
         for node_ends in ends:
             for end in node_ends:
                 where[end] = len(where)
@@ -133,7 +133,9 @@ def build(fabric: Fabric) -> Topology:
         case _:
             each = fabric.hosts // fabric.leaves
             homes = [host // each for host in range(fabric.hosts)]
-            trunks = [(leaf, fabric.leaves + s) for leaf in range(fabric.leaves) for s in range(fabric.spines)]
+            trunks = [
+                (leaf, fabric.leaves + s) for leaf in range(fabric.leaves) for s in range(fabric.spines)
+            ]
             switches = fabric.leaves + fabric.spines
     first = fabric.hosts
     links = [(host, first + home, fabric.rate_bps, fabric.delay_ps) for host, home in enumerate(homes)]

@@ -72,8 +72,7 @@ def simulate(
     session = Session(scenario, sinks, sample_every_ps if on_samples else 0, trace=on_event is not None)
     names = Names(scenario, session.built)
     if on_event is not None:
-        tell = on_event
-        sinks.events = lambda rows: [tell(e) for e in events_of(names, rows)] and None
+        sinks.events = _event_sink(names, on_event)
     if on_frame is not None:
         sinks.frames = _frame_sink(names, on_frame)
     if on_samples is not None:
@@ -88,6 +87,14 @@ def simulate(
         interrupted = True
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
     return collect(session, names, wall, cpu, interrupted=interrupted)
+
+
+def _event_sink(names: Names, on_event: Callable[[Event], None]) -> Callable[[NDArray[Any]], None]:
+    def sink(rows: NDArray[Any]) -> None:
+        for event in events_of(names, rows):
+            on_event(event)
+
+    return sink
 
 
 def _frame_sink(names: Names, on_frame: OnFrame) -> Callable[[NDArray[Any]], None]:

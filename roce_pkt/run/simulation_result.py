@@ -15,7 +15,7 @@ from roce_pkt.run.simulation_names import Names
 from roce_pkt.units import PS_PER_NS, PS_PER_S
 
 VICTIM_PAUSED_SHARE = 0.1
-"""A flow is called a victim when its sender was paused this share of the time, and its own way out was free."""
+"""A flow is a victim when its sender was paused this share of the time and its own way out was free."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,5 +265,3 @@ def _victims(session: Session, flows: list[FlowResult], now: int) -> list[Simula
             )
             found.append(SimulationFinding("victim-flow", "warning", now, text))
     return found
-
-

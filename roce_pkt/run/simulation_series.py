@@ -81,7 +81,9 @@ class Parquet:
             import pyarrow as pa
             import pyarrow.parquet as pq
         except ImportError as error:
-            raise InputError("Parquet needs pyarrow: pip install 'roce-pkt[parquet]'; or name a .jsonl file") from error
+            raise InputError(
+                "Parquet needs pyarrow: pip install 'roce-pkt[parquet]'; or name a .jsonl file"
+            ) from error
         self._pa = pa
         number, text = pa.float64(), pa.dictionary(pa.int32(), pa.string())
         fields = [("time_ns", pa.int64()), ("port", text), ("flow", text), ("queue_bytes", pa.int64())]

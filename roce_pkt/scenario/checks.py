@@ -35,11 +35,13 @@ def _fabric(where: Where, scenario: Scenario) -> None:
     fabric = scenario.fabric
     if fabric.kind == "dumbbell" and fabric.left >= fabric.hosts:
         raise ScenarioError(
-            where(("fabric", "left")), f"{fabric.left} hosts on the left leave none of {fabric.hosts} on the right"
+            where(("fabric", "left")),
+            f"{fabric.left} hosts on the left leave none of {fabric.hosts} on the right",
         )
     if fabric.kind == "leaf-spine" and fabric.hosts % fabric.leaves:
         raise ScenarioError(
-            where(("fabric", "hosts")), f"{fabric.hosts} hosts do not spread evenly over {fabric.leaves} leaves"
+            where(("fabric", "hosts")),
+            f"{fabric.hosts} hosts do not spread evenly over {fabric.leaves} leaves",
         )
     if scenario.duration_ps <= scenario.measure_from_ps:
         raise ScenarioError(where(("measure_from",)), "statistics would start after the end (duration)")
@@ -93,7 +95,9 @@ def _traffic(where: Where, scenario: Scenario, index: int, traffic: Traffic) -> 
     if traffic.transport == "uc" and traffic.verb not in ("send", "send_imm", "write", "write_imm"):
         reject("verb", f"UC carries send, send_imm, write and write_imm, not {traffic.verb}")
     if traffic.transport == "ud" and traffic.message_bytes > scenario.host.mtu_bytes:
-        reject("message", f"a UD message fits one packet, at most {scenario.host.mtu_bytes} octets (host.mtu)")
+        reject(
+            "message", f"a UD message fits one packet, at most {scenario.host.mtu_bytes} octets (host.mtu)"
+        )
     if traffic.verb in ("atomic", "cmp_swp", "fetch_add", "atomic_write") and traffic.message_bytes != 8:
         reject("message", "an atomic works on 8B")
     if traffic.pattern in SCRIPTED and traffic.transport not in ("rc", "xrc"):

@@ -205,6 +205,11 @@ def free_table(doc: str) -> Any:
     return _row(read, {}, "a table", doc)
 
 
+def apart() -> Any:
+    """A field that is no key of the file."""
+    return dataclasses.field()
+
+
 def section(kind: type, doc: str) -> Any:
     """A table with keys of its own."""
-    return _row(lambda value, where: value, kind, "a table", doc)
+    return _row(lambda value, _: value, kind, "a table", doc)

@@ -43,7 +43,9 @@ def find(name: str) -> Preset:
     """
     known = names()
     if name not in known:
-        raise ScenarioError("--preset", f"unknown preset {name!r}{nearest(name, known)}; known: {', '.join(known)}")
+        raise ScenarioError(
+            "--preset", f"unknown preset {name!r}{nearest(name, known)}; known: {', '.join(known)}"
+        )
     text = (resources.files("roce_pkt.scenario") / FOLDER / f"{name}.toml").read_text(encoding="utf-8")
     comments = []
     for line in text.splitlines():

@@ -15,11 +15,12 @@ from roce_pkt.errors import InputError, ScenarioError, nearest
 from roce_pkt.scenario import checks
 from roce_pkt.scenario.fault import Fault
 from roce_pkt.scenario.field import Row, rows_of
-from roce_pkt.scenario.look import Look
 from roce_pkt.scenario.place import line_of
 from roce_pkt.scenario.schema import Scenario, Traffic
 
 MAX_BYTES = 4 << 20
+
+
 @dataclass(frozen=True, slots=True)
 class Document:
     """A scenario's text, and how to name a place in it.
@@ -173,13 +174,19 @@ def _section(
 
 
 def _fields(
-    document: Document, path: tuple[str | int, ...], kind: type, values: Mapping[str, Any], skip: tuple[str, ...] = ()
+    document: Document,
+    path: tuple[str | int, ...],
+    kind: type,
+    values: Mapping[str, Any],
+    skip: tuple[str, ...] = (),
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     rows = {key: row for key, row in rows_of(kind).items() if key not in skip}
     for key in values:
         if key not in rows:
             allowed = f"; allowed here: {', '.join(rows)}" if not nearest(key, rows) else ""
-            raise ScenarioError(document.where((*path, key)), f"unknown key {key!r}{nearest(key, rows)}{allowed}")
+            raise ScenarioError(
+                document.where((*path, key)), f"unknown key {key!r}{nearest(key, rows)}{allowed}"
+            )
     fields: dict[str, Any] = {}
     written: dict[str, Any] = {}
     for key, (name, row) in rows.items():

@@ -66,7 +66,9 @@ class Ecn:
 class Pfc:
     """Pausing the upstream sender."""
 
-    mode: str = f.choice("pfc", "PFC by class, 802.3x PAUSE of the whole port, or none", "pfc", "pause", "off")
+    mode: str = f.choice(
+        "pfc", "PFC by class, 802.3x PAUSE of the whole port, or none", "pfc", "pause", "off"
+    )
     priorities: tuple[int, ...] = f.numbers([3], "lossless classes", 7)
     alpha: float = f.fraction(0.125, "share of the free shared buffer one ingress group may take", 0, 64)
     headroom_bytes: int = f.size("auto", "room kept for frames in flight after XOFF, per group", auto=AUTO)
@@ -74,7 +76,9 @@ class Pfc:
     resume_bytes: int = f.size("3KiB", "how far below XOFF a group must fall before XON")
     quanta: int = f.integer(65535, "pause time in an XOFF, in 512 bit times", 1, 65535)
     refresh_ps: int = f.time("auto", "XOFF is repeated after this (auto = half its pause)", auto=AUTO)
-    response_ps: int = f.time("auto", "delay from a pause frame to its effect (auto = 802.3 by speed)", auto=AUTO)
+    response_ps: int = f.time(
+        "auto", "delay from a pause frame to its effect (auto = 802.3 by speed)", auto=AUTO
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +98,9 @@ class Switch:
     """Every switch."""
 
     buffer_bytes: int = f.size("16MiB", "packet memory")
-    forwarding: str = f.choice("store-and-forward", "when a frame may leave", "store-and-forward", "cut-through")
+    forwarding: str = f.choice(
+        "store-and-forward", "when a frame may leave", "store-and-forward", "cut-through"
+    )
     lossy_alpha: float = f.fraction(1.0, "as pfc.alpha, for classes without PFC", 0, 64)
     ecn: Ecn = f.section(Ecn, "marking")
     pfc: Pfc = f.section(Pfc, "pausing")
@@ -186,5 +192,5 @@ class Scenario:
     frames: Look = f.section(Look, "how generated frames look")
     traffic: tuple[Traffic, ...] = f.section(Traffic, "one or more tables of messages")
     fault: tuple[Fault, ...] = f.section(Fault, "faults done to frames, in order")
-    written: dict[str, Any]
+    written: dict[str, Any] = f.apart()
     """The scenario as a file would state it, with every default."""

@@ -30,7 +30,9 @@ def pair(packets, message_packets):
     message_packets=st.integers(1, 7),
     loss=st.floats(0, 0.5),
 )
-def test_whatever_the_wire_does_every_packet_is_delivered_once_and_in_order(seed, messages, message_packets, loss):
+def test_whatever_the_wire_does_every_packet_is_delivered_once_and_in_order(
+    seed, messages, message_packets, loss
+):
     dice = random.Random(seed)
     q, r = pair(messages * message_packets, message_packets)
     q.retry_cnt = q.retries_left = 1000
@@ -49,7 +51,9 @@ def test_whatever_the_wire_does_every_packet_is_delivered_once_and_in_order(seed
             if verdict == responder.ACCEPT:
                 responder.accept(r, 1, last)
                 delivered.append(position)
-            answer = {responder.ACCEPT: "ack", responder.DUPLICATE: "ack", responder.REFUSE: "nak"}.get(verdict)
+            answer = {responder.ACCEPT: "ack", responder.DUPLICATE: "ack", responder.REFUSE: "nak"}.get(
+                verdict
+            )
             if answer and dice.random() >= loss:
                 back.append((now + 3, answer, r.expected))
         for _, answer, expected in [x for x in back if x[0] <= now]:
@@ -69,7 +73,9 @@ def test_whatever_the_wire_does_every_packet_is_delivered_once_and_in_order(seed
     assert q.messages == messages == r.msn
 
 
-@pytest.mark.parametrize(("code", "ps"), [(0, NEVER_PS), (1, 8_192_000), (14, 4_096_000 << 14), (31, 4_096_000 << 31)])
+@pytest.mark.parametrize(
+    ("code", "ps"), [(0, NEVER_PS), (1, 8_192_000), (14, 4_096_000 << 14), (31, 4_096_000 << 31)]
+)
 def test_retry_timer_codes(code, ps):
     assert requester.timeout_ps(code) == ps
 

@@ -38,7 +38,9 @@ def test_goodput_is_what_framing_allows(host, head):
     # Ethernet 14, FCS 4, IP 20 or 40, UDP 8, BTH 12, ICRC 4; preamble and gap 20
     run = Run(
         text_scenario(
-            'pattern = "flows"\npairs = [[0, 1]]\nmessage = "1GB"', top='duration = "1ms"', host=f"mtu = 4096\n{host}"
+            'pattern = "flows"\npairs = [[0, 1]]\nmessage = "1GB"',
+            top='duration = "1ms"',
+            host=f"mtu = 4096\n{host}",
         )
     )
     frame_ps = (4096 + head + 20) * 80
@@ -47,10 +49,14 @@ def test_goodput_is_what_framing_allows(host, head):
 
 
 def test_rate_limits_of_queue_pair_and_host():
-    pair = Run(text_scenario('pattern = "flows"\npairs = [[0, 1]]\nmessage = "1GB"\nrate = "10Gbps"\nqps = 3'))
+    pair = Run(
+        text_scenario('pattern = "flows"\npairs = [[0, 1]]\nmessage = "1GB"\nrate = "10Gbps"\nqps = 3')
+    )
     assert pair.requester["sent"] * 1106 * 8 / 5e-3 == pytest.approx(10e9, rel=1e-3)
     host = Run(
-        text_scenario('pattern = "flows"\npairs = [[0, 1]]\nmessage = "1GB"\nqps = 3', host='rate_limit = "30Gbps"')
+        text_scenario(
+            'pattern = "flows"\npairs = [[0, 1]]\nmessage = "1GB"\nqps = 3', host='rate_limit = "30Gbps"'
+        )
     )
     assert host.requester["sent"].sum() * 1106 * 8 / 5e-3 == pytest.approx(30e9, rel=2e-3)
     assert np.ptp(host.requester["sent"]) <= 1
@@ -67,7 +73,11 @@ def test_window_bounds_what_is_in_flight():
 
 
 def test_a_pause_lasts_its_quanta_when_nothing_renews_it():
-    run = Run(two_to_one(switch=LOSSLESS.replace("PFC", 'quanta = 300, refresh = "1s", headroom = "90KB"'), host=FIXED))
+    run = Run(
+        two_to_one(
+            switch=LOSSLESS.replace("PFC", 'quanta = 300, refresh = "1s", headroom = "90KB"'), host=FIXED
+        )
+    )
     paused, expired = run.events(rows.PFC_PAUSED), run.events(rows.PFC_EXPIRE)
     assert len(expired)
     for end in expired:
@@ -132,10 +142,21 @@ def test_a_victim_is_paused_though_its_receiver_is_idle():
     assert relieved.flows[-1].paused_ns == 0
 
 
+TWO_CLASSES = """receiver = 2
+message = "1GB"
+senders = [0]
+[[traffic]]
+receiver = 2
+message = "1GB"
+senders = [1]
+dscp = 10
+"""
+
+
 def test_weighted_classes_share_a_port_by_weight():
     qos = "qos = { dscp_to_priority = { 26 = 3, 10 = 4, 48 = 6 }, weights = { 3 = 3, 4 = 1 } }"
     scenario = text_scenario(
-        'receiver = 2\nmessage = "1GB"\nsenders = [0]\n[[traffic]]\nreceiver = 2\nsenders = [1]\nmessage = "1GB"\ndscp = 10',
+        TWO_CLASSES,
         top='duration = "2ms"',
         switch=f"ecn = {{ enabled = false }}\npfc = {{ priorities = [3, 4] }}\n{qos}",
         host=FIXED,
@@ -147,7 +168,7 @@ def test_weighted_classes_share_a_port_by_weight():
 def test_strict_priority_starves_the_lower_class():
     qos = "qos = { dscp_to_priority = { 26 = 3, 10 = 4, 48 = 6 } }"
     scenario = text_scenario(
-        'receiver = 2\nmessage = "1GB"\nsenders = [0]\n[[traffic]]\nreceiver = 2\nsenders = [1]\nmessage = "1GB"\ndscp = 10',
+        TWO_CLASSES,
         top='duration = "2ms"',
         switch=f"ecn = {{ enabled = false }}\npfc = {{ priorities = [3, 4] }}\n{qos}",
         host=FIXED,
@@ -158,9 +179,14 @@ def test_strict_priority_starves_the_lower_class():
 
 
 def test_untagged_frames_have_no_priority_to_trust():
-    run = Run(two_to_one(switch='buffer = "400KB"\necn = { enabled = false }\nqos = { trust = "pcp" }', host=FIXED))
+    run = Run(
+        two_to_one(switch='buffer = "400KB"\necn = { enabled = false }\nqos = { trust = "pcp" }', host=FIXED)
+    )
     assert run.arrays.port["xoffs"].sum() == 0  # class 0 is not lossless
     tagged = Run(
-        two_to_one(switch='buffer = "400KB"\necn = { enabled = false }\nqos = { trust = "pcp" }', host=FIXED + "\nvlan = 7")
+        two_to_one(
+            switch='buffer = "400KB"\necn = { enabled = false }\nqos = { trust = "pcp" }',
+            host=FIXED + "\nvlan = 7",
+        )
     )
     assert tagged.arrays.port["xoffs"].sum() > 0

@@ -9,7 +9,6 @@ from simulated import Run, peer_scenario, text_scenario
 from roce_pkt.engine.session import Session
 from roce_pkt.fabric.ecmp import path
 
-
 PLACES = {"arriving", "arriving_last", "control", "control_last", "obeying", "obeying_last", "first", "last"}
 """Fields that name a place in the pool of packets; which place is nobody's business."""
 

@@ -92,7 +92,9 @@ def test_run_f_queue_and_goodput():
 
 @cache
 def run_a():
-    return [Run(peer_scenario("star-dcqcn-100g", seed=str(s)), every_ps=US, events=False) for s in range(1, 21)]
+    return [
+        Run(peer_scenario("star-dcqcn-100g", seed=str(s)), every_ps=US, events=False) for s in range(1, 21)
+    ]
 
 
 def test_run_a_is_the_peers_to_the_octet_until_chance_comes_in():
@@ -124,13 +126,16 @@ def test_first_cuts_of_run_a_have_the_values_the_law_gives():
         assert any(below.max() == pytest.approx(value, rel=1e-12) for value in first)
 
 
+RED = 'ecn = { kmin = "5KB", kmax = "200KB", pmax = 0.01 }'
+
+
 def stable(senders, delay):
     text = f'hosts = {senders + 1}\nrate = "40Gbps"\ndelay = "{delay}"\nframe_overhead = "48B"'
     scenario = text_scenario(
         'message = "1GB"\nreceiver = 0',
         top='duration = "200ms"\nmeasure_from = "60ms"',
         fabric=text,
-        switch='buffer = "64MiB"\necn = { kmin = "5KB", kmax = "200KB", pmax = 0.01 }\npfc = { mode = "off" }',
+        switch='buffer = "64MiB"\npfc = { mode = "off" }\n' + RED,
         host="mtu = 1000",
     )
     run = Run(scenario, every_ps=20 * US, events=False)

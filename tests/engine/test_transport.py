@@ -21,7 +21,9 @@ def delivered(run, messages, octets):
 @pytest.mark.parametrize("verb", ["write", "send", "write_imm"])
 def test_headroom_too_small_loses_frames_and_go_back_n_recovers_them_all(verb):
     run = Run(
-        text_scenario(f'receiver = 2\nmessage = "100KB"\ncount = 20\nverb = "{verb}"', switch=SMALL, host=FIXED)
+        text_scenario(
+            f'receiver = 2\nmessage = "100KB"\ncount = 20\nverb = "{verb}"', switch=SMALL, host=FIXED
+        )
     )
     assert run.arrays.port["drops"].sum() > 100
     assert run.requester["naks"].sum() > 10
@@ -71,9 +73,7 @@ def test_retries_end_in_failure():
         text_scenario(
             PAIR + 'message = "1KB"\ncount = 1',
             top='duration = "20ms"',
-            # PFC frames never resume: the receiver's ACK class is never served, so nothing is acknowledged
-            switch="",
-            host='transport = { timeout = 1, retry_cnt = 2 }',
+            host="transport = { timeout = 1, retry_cnt = 2 }",
             fabric='hosts = 2\ndelay = "100us"',
         )
     )
@@ -166,5 +166,5 @@ def test_a_full_pool_is_one_clear_error():
 
     session = Session(two_to_one(fabric='hosts = 3\ndelay = "100us"', host=FIXED))
     session.built.w["packets"] = 64
-    with pytest.raises(InputError, match="all .* packets of the engine's pool are in use"):
+    with pytest.raises(InputError, match=r"all .* packets of the engine's pool are in use"):
         session.advance(10**9)

@@ -181,7 +181,9 @@ def test_two_switches_choose_independently():
 # -- wires
 
 
-@pytest.mark.parametrize(("rate", "size", "ps"), [(100e9, 1048, 83_840), (40e9, 1048, 209_600), (800e9, 64, 640)])
+@pytest.mark.parametrize(
+    ("rate", "size", "ps"), [(100e9, 1048, 83_840), (40e9, 1048, 209_600), (800e9, 64, 640)]
+)
 def test_time_on_the_wire(rate, size, ps):
     port = Record(known_size=-1, known_ps=0, ps_per_byte=link.ps_per_byte(rate))
     assert link.serialisation_ps(port, size, 1) == ps
@@ -191,4 +193,10 @@ def test_time_on_the_wire(rate, size, ps):
 
 
 def test_quanta():
-    assert [link.quantum_ps(r * 1e9) for r in (10, 25, 40, 100, 400)] == [51_200, 20_480, 12_800, 5_120, 1_280]
+    assert [link.quantum_ps(r * 1e9) for r in (10, 25, 40, 100, 400)] == [
+        51_200,
+        20_480,
+        12_800,
+        5_120,
+        1_280,
+    ]

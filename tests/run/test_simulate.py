@@ -1,8 +1,10 @@
 import collections
 import json
+import os
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 
 import pytest
 
@@ -41,14 +43,30 @@ def test_json_has_the_promised_names(tmp_path):
     assert done.returncode == 0
     document = json.loads(done.stdout)
     assert set(document) == {"scenario", "summary", "flows", "ports", "findings"}
-    assert {"data_packets", "frames", "events", "sim_time_ns", "wall_s", "cpu_s", "packets_per_cpu_s", "jain"} <= set(
-        document["summary"]
-    )
-    assert {"src", "dst", "dqpn", "goodput_bps", "completion_ns", "ce", "cnps", "retransmissions", "paused_ns"} <= set(
-        document["flows"][0]
-    )
     assert {
-        "name", "queue_mean_bytes", "queue_p99_bytes", "queue_max_bytes", "marked", "xoff", "xon", "paused_ns", "drops",
+        "data_packets",
+        "frames",
+        "events",
+        "sim_time_ns",
+        "wall_s",
+        "cpu_s",
+        "packets_per_cpu_s",
+        "jain",
+    } <= set(document["summary"])
+    assert {
+        "src",
+        "dst",
+        "dqpn",
+        "goodput_bps",
+        "completion_ns",
+        "ce",
+        "cnps",
+        "retransmissions",
+        "paused_ns",
+    } <= set(document["flows"][0])
+    assert {
+        "name", "queue_mean_bytes", "queue_p99_bytes", "queue_max_bytes", "marked",
+        "xoff", "xon", "paused_ns", "drops",
     } <= set(document["ports"][0])  # fmt: skip
     assert {"rule", "severity", "time_ns", "text"} <= set(document["findings"][0])
 
@@ -84,7 +102,7 @@ def test_events_are_in_order_and_agree_with_the_counters():
     events = []
     result = simulate(read_text(LOSSY), on_event=events.append)
     kinds = collections.Counter(e.kind for e in events)
-    assert all(a.time_ns <= b.time_ns for a, b in zip(events, events[1:], strict=False))
+    assert all(a.time_ns <= b.time_ns for a, b in pairwise(events))
     assert set(kinds) <= set(KINDS)
     assert kinds["np.cnp"] == sum(f.cnps for f in result.flows) > 0
     assert kinds["cp.mark"] == sum(p.marked for p in result.ports) > 0
@@ -101,7 +119,9 @@ def test_events_are_in_order_and_agree_with_the_counters():
 def recorded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("simulate")
     (folder / "s.toml").write_text(LOSSY)
-    done = run(["simulate", "s.toml", "-o", "f.pcapng", "--events", "e.jsonl", "--format", "json"], cwd=folder)
+    done = run(
+        ["simulate", "s.toml", "-o", "f.pcapng", "--events", "e.jsonl", "--format", "json"], cwd=folder
+    )
     assert done.returncode == 0, done.stderr
     return folder, json.loads(done.stdout)
 
@@ -122,7 +142,8 @@ def test_recorded_frames_are_what_tshark_reads(recorded):
         pytest.skip("tshark is not installed")
     folder, result = recorded
     fields = ["frame.interface_name", "infiniband.bth.opcode", "infiniband.bth.psn", "ip.dsfield.ecn",
-              "infiniband.aeth.syndrome.error_code", "infiniband.bth.destqp", "_ws.malformed", "ip.src", "macc.opcode"]  # fmt: skip
+              "infiniband.aeth.syndrome.error_code", "infiniband.bth.destqp", "_ws.malformed", "ip.src",
+              "macc.opcode"]  # fmt: skip
     words = ["tshark", "-r", "f.pcapng", "-T", "fields", *(w for f in fields for w in ("-e", f))]
     done = subprocess.run(words, cwd=folder, capture_output=True, text=True, check=True)
     rows = [line.split("\t") for line in done.stdout.splitlines()]
@@ -183,19 +204,15 @@ def test_picture(tmp_path):
     assert path.read_bytes().startswith(b"\x89PNG")
 
 
-@pytest.mark.parametrize("name", ["two-to-one", "incast", "parking-lot", "victim-flow", "leaf-spine-alltoall"])
+@pytest.mark.parametrize(
+    "name", ["two-to-one", "incast", "parking-lot", "victim-flow", "leaf-spine-alltoall"]
+)
 def test_presets_run_and_print_within_eighty_columns(name):
-    done = run(["simulate", "--preset", name], env={"COLUMNS": "200", "PATH": "/usr/bin", "HOME": "/tmp"} | _cache())
+    done = run(["simulate", "--preset", name], env=os.environ | {"COLUMNS": "200"})
     assert done.returncode == 0, done.stderr
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
     assert name in done.stdout
     assert done.stderr == ""
-
-
-def _cache():
-    import os
-
-    return {k: v for k, v in os.environ.items() if k in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "HOME")}
 
 
 @pytest.mark.parametrize(
@@ -210,7 +227,10 @@ def _cache():
         (["--preset", "incast", "-o", "x.pcapng"], "needs a place to record"),
         (["--preset", "incast", "--series", "x.csv"], "name it .parquet or .jsonl"),
         (["--preset", "ring-allreduce"], "is for generate"),
-        (["--preset", "incast", "--set", "switch.buffer=512KiB", "--set", "switch.ecn.enabled=false"], "headroom"),
+        (
+            ["--preset", "incast", "--set", "switch.buffer=512KiB", "--set", "switch.ecn.enabled=false"],
+            "headroom",
+        ),
     ],
 )
 def test_wrong_use_is_one_line(words, text, tmp_path):
@@ -222,14 +242,13 @@ def test_wrong_use_is_one_line(words, text, tmp_path):
 
 
 def test_ctrl_c_gives_the_results_so_far():
-    def stop(share, _):
-        if share > 0.3:
-            raise KeyboardInterrupt
+    def stop(*_):
+        raise KeyboardInterrupt
 
     result = simulate("two-to-one", progress=stop)
     assert result.summary["interrupted"]
-    assert 0 < result.summary["sim_time_ns"] < 60_000_000
-    assert result.flows[0].goodput_bps > 0
+    assert 0 < result.summary["sim_time_ns"] < 1_000_000
+    assert result.flows[0].goodput_bps > 1e9
 
 
 def test_python_interface():

@@ -77,7 +77,11 @@ def test_what_is_written_out_reads_back_to_the_same_scenario():
         ('"5KB"', '"5us"', ("s.toml:6: switch.ecn.kmin", "unknown unit 'us'", "'5us'", "KiB")),
         ('"5KB"', '"5"', ("s.toml:6: switch.ecn.kmin", "'5' has no unit")),
         ('"200KB"', '"2MB"', ("s.toml:6: switch.ecn.kmax", "2000000 octets is above the buffer", "1048576")),
-        ("receiver = 2", "receiver = 4", ("s.toml:10: traffic[0].receiver", "host 4 does not exist", "0 to 3")),
+        (
+            "receiver = 2",
+            "receiver = 4",
+            ("s.toml:10: traffic[0].receiver", "host 4 does not exist", "0 to 3"),
+        ),
         ('verb = "send"', 'verb = "sned"', ("s.toml:14: traffic[1].verb", "'sned'", "did you mean 'send'")),
         ("hosts = 4", "hosts = 4.5", ("s.toml:3: fabric.hosts", "4.5 is not a whole number from 2 to 4096")),
         ("hosts = 4", "hosts = true", ("s.toml:3: fabric.hosts", "not a whole number")),

@@ -80,8 +80,9 @@ def flows(count: int) -> Scenario:
     """`count` queue pairs of two hosts share one bottleneck, loaded to nine tenths."""
     return read_text(
         f'name = "{count} flows"\nduration = "20ms"\n[fabric]\nhosts = 3\n'
-        "[switch.ecn]\nkmin = \"100KB\"\nkmax = \"400KB\"\npmax = 0.05\n"
-        f'[[traffic]]\nreceiver = 2\nmessage = "1MB"\nqps = {count // 2}\nstagger = "100ns"\nrate = "{90e3 / count:g}Mbps"\n'
+        '[switch.ecn]\nkmin = "100KB"\nkmax = "400KB"\npmax = 0.05\n'
+        f'[[traffic]]\nreceiver = 2\nmessage = "1MB"\nqps = {count // 2}\nstagger = "100ns"\n'
+        f'rate = "{90e3 / count:g}Mbps"\n'
     )
 
 
@@ -134,7 +135,9 @@ def measure() -> dict[str, Any]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     rows = measure()

@@ -157,7 +157,9 @@ def picture(path: Path, title: str, peer: Curve, mine: Curve) -> None:
 
 def main() -> None:
     """Compare, draw, and with --record write the table the tests use."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("folder", type=Path)
     parser.add_argument("-o", "--output", type=Path)
     parser.add_argument("--record", type=Path)
