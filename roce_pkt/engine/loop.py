@@ -15,7 +15,19 @@ from roce_pkt.cc import dcqcn
 from roce_pkt.cc.law import compile_laws
 from roce_pkt.engine import rows
 from roce_pkt.engine.host import receive, timers
-from roce_pkt.engine.memory import cc_of, cold, law, node_at, packet_at, port_at, rates_at, rp_at, set_queues, top_at, tree_at
+from roce_pkt.engine.memory import (
+    cc_of,
+    cold,
+    law,
+    node_at,
+    packet_at,
+    port_at,
+    rates_at,
+    rp_at,
+    set_queues,
+    top_at,
+    tree_at,
+)
 from roce_pkt.engine.pausing import pause_arrives, pause_timers
 from roce_pkt.engine.port import serve
 from roce_pkt.engine.records import FAR_PS, GO, PAUSE, SAMPLES_FULL, SHIFT, SOURCE_MASK
@@ -37,7 +49,12 @@ def arrive(w, p, t):
     x = d.arriving
     f = packet_at(w, x)
     d.arriving = f.next
-    arm(w, d.base, d.arrival_leaf, packet_at(w, f.next).time_ps if f.next != np.uint32(0) else np.int64(FAR_PS))
+    arm(
+        w,
+        d.base,
+        d.arrival_leaf,
+        packet_at(w, f.next).time_ps if f.next != np.uint32(0) else np.int64(FAR_PS),
+    )
     if d.tap:
         rows.record(w, p, x, 0, t)
     if f.kind == PAUSE:
@@ -104,7 +121,7 @@ def run(w, until_ps):
         if earliest >= until_ps or w.stop != GO:
             break
         w.now_ps = earliest
-        end = min(min(earliest + w.lookahead_ps, until_ps), w.next_sample_ps)
+        end = min(earliest + w.lookahead_ps, until_ps, w.next_sample_ps)
         end_key = end << np.int64(SHIFT)
         while True:
             key = top_at(w, 1)
