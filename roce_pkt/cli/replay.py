@@ -17,10 +17,17 @@ from roce_pkt.cli.common import (
     UdpPortOption,
     print_json,
 )
-from roce_pkt.errors import ScenarioError
+from roce_pkt.errors import InputError, ScenarioError
 
 if TYPE_CHECKING:
+    from roce_pkt.capture import Capture
+    from roce_pkt.edit.annotate import Notes
     from roce_pkt.events import Event
+    from roce_pkt.run.machines import Plan
+    from roce_pkt.run.observation import Observation
+    from roce_pkt.run.observe import MakeWatcher
+    from roce_pkt.run.track import Track
+    from roce_pkt.run.watch import Watcher
 
 
 class Tap(StrEnum):
@@ -60,6 +67,14 @@ def replay(
     events: Annotated[
         str | None, typer.Option("--events", metavar="F.jsonl", help="Write every event, one object a line.")
     ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("-o", "--output", metavar="F.pcapng", help="Write the same frames with comments."),
+    ] = None,
+    report: Annotated[
+        str | None, typer.Option("--report", metavar="F.html", help="Write a page with everything on it.")
+    ] = None,
+    png: Annotated[str | None, typer.Option("--png", metavar="F.png", help="Draw a picture.")] = None,
     force: ForceOption = False,
     udp_port: UdpPortOption = 4791,
 ) -> int:
@@ -69,12 +84,20 @@ def replay(
     for each flow. Leaves with 1 when a finding is an error.
     """
     from roce_pkt.capture import open as open_capture
-    from roce_pkt.files import whole_file
+    from roce_pkt.files import check_free, whole_file
     from roce_pkt.run.observe import observe
     from roce_pkt.units import parse_time_ps
 
     settings = dict(_setting(change) for change in changes or [])
     rate_bps = None if line_rate is None else _rate(line_rate)
+    delay_ps = parse_time_ps(path_delay, "--path-delay")
+    if output is not None and capture == "-":
+        raise InputError("-o: a pipe can be read once; write the capture to a file first")
+    for path in (output, report, png):
+        if path is not None:
+            check_free(path, force=force)
+    source = open_capture(capture, udp_port)
+    outputs = _Outputs(capture, output, report, png, force)
     with ExitStack() as stack:
         tell = None
         if events is not None:
@@ -84,14 +107,16 @@ def replay(
                 stream.write(json.dumps(event.as_json()).encode() + b"\n")
 
         seen = observe(
-            open_capture(capture, udp_port),
+            source,
             profile,
             settings,
             line_rate_bps=rate_bps,
             tap=tap.value,
-            path_delay_ps=parse_time_ps(path_delay, "--path-delay"),
+            path_delay_ps=delay_ps,
             on_event=tell,
+            watchers=outputs.watchers(),
         )
+        outputs.write(source, seen)
     if form is Format.JSON:
         print_json(seen.as_json())
     else:
@@ -99,6 +124,62 @@ def replay(
 
         show(capture, seen)
     return 1 if seen.failed else 0
+
+
+class _Outputs:
+    """The files that a replay can write, and those who collect what goes into them."""
+
+    def __init__(
+        self, name: str, output: str | None, report: str | None, png: str | None, force: bool
+    ) -> None:
+        self._name, self._output, self._report, self._png, self._force = name, output, report, png, force
+        self._notes: Notes | None = None
+        self._track: Track | None = None
+
+    def watchers(self) -> list[MakeWatcher]:
+        """Those who must watch the run."""
+        made: list[MakeWatcher] = []
+        if self._output is not None:
+            made.append(self._annotator)
+        if self._report is not None or self._png is not None:
+            made.append(self._tracker)
+        return made
+
+    def _annotator(self, plan: Plan) -> Watcher:
+        from roce_pkt.edit.annotate import Notes
+        from roce_pkt.report.notes import Writer
+        from roce_pkt.run.watch import EventLog
+
+        self._notes = Notes()
+        line_rate, fractions = float(plan.setup.rp["line_rate_bps"]), plan.setup.line_rate_bps is None
+        return EventLog(plan.survey, plan.owners.candidates, Writer(self._notes, line_rate, fractions))
+
+    def _tracker(self, plan: Plan) -> Watcher:
+        from roce_pkt.run.track import Track
+
+        self._track = Track(plan)
+        return self._track
+
+    def write(self, capture: Capture, seen: Observation) -> None:
+        """Write them."""
+        if self._output is not None and self._notes is not None:
+            from roce_pkt.edit.annotate import annotate
+
+            annotate(capture, self._output, self._notes, force=self._force)
+        if self._track is None:
+            return
+        from roce_pkt.report.replay_page import page_of
+        from roce_pkt.report.text import printable
+
+        page = page_of(printable(self._name), seen, self._track)
+        if self._report is not None:
+            from roce_pkt.report.html import write_html
+
+            write_html(self._report, page, force=self._force)
+        if self._png is not None:
+            from roce_pkt.report.png import write_png
+
+            write_png(self._png, page, force=self._force)
 
 
 def _setting(text: str) -> tuple[str, str]:

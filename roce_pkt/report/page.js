@@ -7,7 +7,7 @@
   const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#8b5cf6", "#e11d48", "#65a30d", "#0d9488"];
   const NEUTRAL = "#8a8f98";
   const CURVE_HEIGHT = 190, LANE_HEIGHT = 20, GAP = 46, TOP = 34, BOTTOM = 46;
-  const MOST_SHADES = 300, ROWS_AT_ONCE = 200;
+  const MOST_SHADES = 60, ROWS_AT_ONCE = 200;
   const SYMBOLS = { dot: "circle", ring: "circle-open", cross: "x-thin-open", tick: "line-ns-open" };
 
   function make(tag, attributes, ...children) {
@@ -35,6 +35,7 @@
 
   const FORMATS = {
     text: String,
+    frame: String,
     number: (v) => v.toLocaleString("en"),
     percent: (v) => `${Number((100 * v).toPrecision(3))} %`,
     rate: (v) => scaled(v, [[1e12, "Tb/s"], [1e9, "Gb/s"], [1e6, "Mb/s"], [1e3, "kb/s"], [1, "b/s"]]),
@@ -209,7 +210,7 @@
   function findings() {
     const rows = page.findings.map((f) => [f.severity, f.frame, f.rule, f.text]);
     if (!rows.length) return make("section", {}, make("h2", {}, "Findings"), make("p", { class: "note" }, "Nothing to report."));
-    const section = table({ title: "Findings", columns: [["severity", "text"], ["frame", "number"], ["rule", "text"], ["what", "text"]], rows, groups: [], note: "", severities: true });
+    const section = table({ title: "Findings", columns: [["severity", "text"], ["frame", "frame"], ["rule", "text"], ["what", "text"]], rows, groups: [], note: "", severities: true });
     section.classList.add("findings");
     return section;
   }

@@ -21,7 +21,7 @@ Numbers = NDArray[np.float64]
 Shape = Literal["step", "line"]
 Weight = Literal["main", "thin", "dotted"]
 Symbol = Literal["dot", "ring", "cross", "tick"]
-Kind = Literal["text", "number", "rate", "bytes", "time", "percent"]
+Kind = Literal["text", "number", "frame", "rate", "bytes", "time", "percent"]
 """What a table column holds; numbers of every kind sort as numbers and are shown with their unit."""
 
 REST = "rest"
@@ -129,7 +129,7 @@ class Panel:
     @property
     def lanes(self) -> list[str]:
         """Names of the lanes, in the order they came."""
-        return list(dict.fromkeys([part.lane for part in (*self.marks, *self.bands)]))
+        return list(dict.fromkeys([m.lane for m in self.marks] + [b.lane for b in self.bands]))
 
     @property
     def empty(self) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from roce_pkt.errors import Finding
 from roce_pkt.flows.contents import no_roce
 from roce_pkt.flows.survey import Survey
+from roce_pkt.run import judge
 from roce_pkt.run.observation import Observation, ObservedFlow
+from roce_pkt.run.pause_findings import pause_findings
 from roce_pkt.units import PS_PER_NS, format_rate, format_time_ns
 
 MOST_OF_A_RULE = 10
@@ -23,13 +25,24 @@ def findings(seen: Observation, survey: Survey) -> list[Finding]:
     if nothing is not None:
         return [Finding("capture.no-roce", "warning", nothing)]
     out = _frames(survey)
-    for rule in (_missing, _unasked, _skipped):
+    for rule in (
+        _missing,
+        _late,
+        _wrong_qp,
+        _unexpected,
+        _early,
+        _after_nak,
+        _unasked,
+        _exceeded,
+        _mixed,
+        _skipped,
+    ):
         found = [finding for flow in seen.flows if (finding := rule(seen, flow)) is not None]
         out += found[:MOST_OF_A_RULE]
         if len(found) > MOST_OF_A_RULE:
             more = len(found) - MOST_OF_A_RULE
             out.append(Finding(found[0].rule, found[0].severity, f"the same of {more} more flows"))
-    out += _unmatched(seen)
+    out += _unmatched(seen) + _looks(seen) + pause_findings(seen)
     if seen.setup.line_rate_bps is None and seen.flows:
         out.append(_no_line_rate(seen))
     return out
@@ -46,30 +59,124 @@ def _frames(survey: Survey) -> list[Finding]:
     return out
 
 
+def _time(ps: float) -> str:
+    return format_time_ns(ps / PS_PER_NS)
+
+
 def _missing(seen: Observation, flow: ObservedFlow) -> Finding | None:
     """Marks that were not answered."""
     if not flow.cnps_missing:
         return None
     marks = f"{flow.key}: {flow.sums.ce} CE marks call for {flow.cnps_expected} CNPs"
     if flow.cnps_seen:
-        text = f"{marks}, {flow.cnps_seen} were seen"
-        pace = format_time_ns(seen.setup.np.interval_ps / PS_PER_NS)
-        text += f"; the receiver may pace by more than {pace}, or for more than one queue pair"
-        return Finding("cnp.missing", "warning", text)
-    why = (
-        "its receiver's other frames are here, so it shows no sign of DCQCN"
-        if flow.answered
-        else "nothing at all comes back, so the capture may hold one direction only"
-    )
+        text = f"{marks}, {flow.cnps_missing} of them never came"
+        return Finding("cnp.missing", "warning", text, seen.first_frame(flow, judge.MISSING))
+    why = "nothing at all comes back, so the capture may hold one direction only"
+    if flow.answered:
+        why = "its receiver's other frames are here, so it shows no sign of DCQCN"
+        if flow.management:
+            why += f"; {flow.management} frames on QP 1 between them may be RTT probes of another algorithm"
     return Finding("cnp.none", "warning", f"{marks}, none was seen; {why}")
+
+
+def _late(seen: Observation, flow: ObservedFlow) -> Finding | None:
+    """Notifications that took long."""
+    late = int(flow.verdicts.late)
+    if not late:
+        return None
+    allowed, most = _time(seen.setup.cnp.response_ps), _time(int(flow.verdicts.delay_max_ps))
+    text = f"{flow.key}: {late} of {flow.cnps_seen} CNPs came more than {allowed} late, at most {most}"
+    return Finding("cnp.late", "warning", text, seen.first_frame(flow, judge.LATE))
+
+
+def _wrong_qp(seen: Observation, flow: ObservedFlow) -> Finding | None:
+    """Notifications for a queue pair that was not marked while another's was due."""
+    wrong = int(flow.verdicts.wrong_qp)
+    if not wrong:
+        return None
+    text = (
+        f"{flow.key}: {wrong} CNPs although none of its frames was marked, when one for another queue pair"
+        " of these addresses was due"
+    )
+    return Finding("cnp.wrong-qp", "warning", text, seen.first_frame(flow, judge.WRONG_QP))
+
+
+def _unexpected(seen: Observation, flow: ObservedFlow) -> Finding | None:
+    """Notifications that no mark asked for, of a flow whose marks can be seen."""
+    unexpected = int(flow.verdicts.unexpected)
+    if not unexpected or not flow.cnps_expected:
+        return None
+    text = f"{flow.key}: {unexpected} of {flow.cnps_seen} CNPs without a mark since the one before"
+    return Finding("cnp.unexpected", "warning", text, seen.first_frame(flow, judge.UNASKED))
+
+
+def _early(seen: Observation, flow: ObservedFlow) -> Finding | None:
+    """Notifications closer than the receiver's pace."""
+    early = int(flow.verdicts.early)
+    if not early:
+        return None
+    pace = _time(seen.setup.np.interval_ps)
+    text = f"{flow.key}: {early} of {flow.cnps_seen} CNPs came within {pace} of the one before"
+    return Finding("cnp.early", "warning", text, seen.first_frame(flow, judge.EARLY))
+
+
+def _after_nak(seen: Observation, flow: ObservedFlow) -> Finding | None:
+    """Notifications right behind NAKs."""
+    after = int(flow.verdicts.after_nak)
+    if not after:
+        return None
+    text = (
+        f"{flow.key}: {after} CNPs without a mark follow a NAK; some NICs notify of loss as well,"
+        " --set np.on_nak=on expects that"
+    )
+    return Finding("cnp.after-nak", "note", text, seen.first_frame(flow, judge.AFTER_NAK))
+
+
+def _exceeded(_seen: Observation, flow: ObservedFlow) -> Finding | None:
+    """A sender faster than its model."""
+    if flow.pace is None or not flow.pace.count:
+        return None
+    first = flow.pace.spans[0]
+    text = f"{flow.key}: ahead of its model for {_time(flow.pace.over_ps)} in all, in {flow.pace.count} spans"
+    return Finding("rp.exceeded", "note", text, first.frame)
+
+
+def _mixed(_seen: Observation, flow: ObservedFlow) -> Finding | None:
+    """Data that can be marked, and data that cannot."""
+    not_ect, *ect = flow.sums.ecn
+    # acknowledgements that travel with the data need not be markable
+    plain = not_ect - (flow.sums.frames - flow.sums.data_frames)
+    if plain <= 0 or not sum(ect):
+        return None
+    text = (
+        f"{flow.key}: {plain} data frames are Not-ECT and {sum(ect)} are ECT or CE; a switch drops the former"
+    )
+    return Finding("ecn.mixed", "warning", text)
+
+
+def _looks(seen: Observation) -> list[Finding]:
+    """Notifications in a class they should not be in."""
+    out = []
+    for name, counts, right in (
+        ("dscp", seen.checks.dscp, seen.setup.cnp.dscp),
+        ("priority", seen.checks.priority, seen.setup.cnp.priority),
+    ):
+        word = "DSCP" if name == "dscp" else "VLAN priority"
+        for value, count in sorted(counts.items()):
+            text = (
+                f"{count} CNPs carry {word} {value}, not {right} (--set np.{name}={value} if that is meant)"
+            )
+            out.append(Finding(f"cnp.{name}", "warning", text, seen.checks.first[name, value]))
+    return out
 
 
 def _unasked(seen: Observation, flow: ObservedFlow) -> Finding | None:
     """Notifications without a mark that asked for them."""
-    if not flow.cnps_seen or flow.cnps_expected or seen.setup.tap == "sender":
+    unasked = int(flow.verdicts.unexpected)
+    if not unasked or flow.cnps_expected or seen.setup.tap == "sender":
         return None
     text = (
-        f"{flow.key}: {flow.cnps_seen} CNPs and no CE mark; the capture was taken before the queue that"
+        f"{flow.key}: {unasked} CNPs and no CE mark; the capture was taken before the queue that"
         " marked (--tap sender), or the receiver answers something else, such as loss"
     )
     return Finding("cnp.unasked", "note", text)

@@ -137,6 +137,7 @@ class Machines:
         names = [interface.name for interface in plan.interfaces]
         self.pauses = Pauses(plan.speeds_bps, names, plan.origin_ns, compiled=pauses > MANY_PAUSES)
         self.obedience = Obedience(survey, self.setup, self.pauses, plan.interfaces, plan.origin_ns)
+        self.first_frames: dict[tuple[int, int], int] = {}
         self.checks = NotificationChecks(self.setup.cnp)
         self.moved: dict[int, list[Ints]] = {}
         first_ns, last_ns = survey.roce_span_ns
@@ -203,6 +204,13 @@ class Machines:
     def _expected(self, verdicts: Verdicts) -> None:
         """Without a notification in the capture, a sender follows those that were owed."""
         self.tell("verdicts", verdicts)
+        pair = verdicts.flow * len(judge.VERDICTS) + verdicts.what
+        found, at = np.unique(pair, return_index=True)
+        for (flow, what), frame in zip(
+            ((number // len(judge.VERDICTS), number % len(judge.VERDICTS)) for number in found.tolist()),
+            verdicts.frame[at].tolist(), strict=True,
+        ):  # fmt: skip
+            self.first_frames.setdefault((flow, what), frame)
         owed = (verdicts.what == judge.EXPECTED) & ~self.has_seen[verdicts.flow]
         if owed.any():
             arrive = verdicts.time_ps[owed] + self.setup.path_delay_ps
@@ -249,6 +257,17 @@ class Machines:
 
     # -- the end
 
+    def _managed(self) -> dict[int, int]:
+        """Frames on QP 1 between the addresses of each flow, either way."""
+        survey, frames, between = self.survey, self.survey.sums.column("frames"), dict[tuple[int, ...], int]()
+        for number, key in enumerate(survey.flows.keys):
+            if key[4] == 1:
+                for pair in (key[:4], key[2:4] + key[:2]):
+                    between[pair] = between.get(pair, 0) + int(frames[number])
+        return {
+            number: between[key[:4]] for number, key in enumerate(survey.flows.keys) if key[:4] in between
+        }
+
     def result(self) -> Observation:
         """Let what is under way arrive, and sum up."""
         end_ps = self.survey.duration_ns * PS_PER_NS
@@ -257,6 +276,7 @@ class Machines:
         self.tell("pauses", self.pauses.add(None, end_ps))
         self.tell("until", NEVER_PS)
         survey, owners = self.survey, self.plan.owners
+        managed = self._managed()
         flows = [
             ObservedFlow(
                 key=survey.flows.name(sums.number),
@@ -265,6 +285,7 @@ class Machines:
                 cnps_seen=self.seen.get(sums.number, 0),
                 verdicts=self.notifier.count(sums.number),
                 rp=self.senders.of(sums.number),
+                management=managed.get(sums.number, 0),
                 pace=None if self.paces is None else self.paces.of(self.senders, sums.number, end_ps),
             )
             for sums in survey
@@ -288,4 +309,5 @@ class Machines:
             pauses=pause_sums(self.pauses, self.obedience, self.moved, self.setup, end_ps),
             unmatched=unmatched,
             checks=self.checks,
+            first_frames=self.first_frames,
         )

@@ -95,8 +95,11 @@ class NotificationPoint:
         self._eager, self._lax = (make(notification.STATE, notification.State, count) for _ in range(2))
         self._states = make(judge.KEY, judge.Key, count)
         self._flows = make(judge.FLOW, judge.FlowCount, len(survey.flows))
-        for flow in self._flows:
-            flow.nak_ps = -NEVER_PS
+        if compiled:
+            self._flows["nak_ps"] = -NEVER_PS
+        else:
+            for flow in self._flows:
+                flow.nak_ps = -NEVER_PS
         self._owed = np.zeros((count, judge.OWED_COLUMNS), np.int64)
         self._rivals = np.zeros(pairs, np.int64)
         context = judge.Context()
@@ -201,7 +204,7 @@ class NotificationPoint:
 
     def count(self, flow: int) -> Any:
         """What came of a flow's notifications, a `judge.FLOW`."""
-        return self._flows[flow]
+        return judge.FlowCount(self._flows[flow]) if self._compiled else self._flows[flow]
 
 
 def _verdicts(found: list[Ints]) -> Verdicts:
@@ -211,7 +214,7 @@ def _verdicts(found: list[Ints]) -> Verdicts:
 
 
 def _records(layout: np.dtype[Any], _twin: type, count: int) -> Any:
-    return np.zeros(count, layout).view(np.recarray)
+    return np.zeros(count, layout)
 
 
 def _twins(_layout: np.dtype[Any], twin: type, count: int) -> Any:

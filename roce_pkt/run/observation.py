@@ -29,6 +29,7 @@ class ObservedFlow:
         verdicts: A `judge.FLOW`: how those compare with what its receiver owed.
         rp: Its sender's reaction point at the end, or None: never notified.
         pace: What it sent against that model, or None.
+        management: Frames on QP 1 between its addresses.
     """
 
     key: FlowKey
@@ -38,6 +39,7 @@ class ObservedFlow:
     verdicts: Any
     rp: ReactionPoint | None = None
     pace: Pace | None = None
+    management: int = 0
 
     @property
     def cnps_expected(self) -> int:
@@ -95,6 +97,7 @@ class Observation:
         pauses: Pause frames by direction and class.
         unmatched: Notifications without a flow.
         checks: What notifications looked like.
+        first_frames: First frame with each verdict on each flow, as (flow number, verdict).
         findings: What somebody should look at.
     """
 
@@ -105,6 +108,7 @@ class Observation:
     duration_ns: int
     roce_ns: int
     checks: NotificationChecks
+    first_frames: dict[tuple[int, int], int]
     flows: list[ObservedFlow] = field(default_factory=list)
     pauses: list[Pause] = field(default_factory=list)
     unmatched: list[Unmatched] = field(default_factory=list)
@@ -119,6 +123,10 @@ class Observation:
     def line_rate(self) -> float:
         """The line rate in the unit of all rates: 1 where they are fractions of it."""
         return float(self.setup.rp["line_rate_bps"])
+
+    def first_frame(self, flow: ObservedFlow, verdict: int) -> int | None:
+        """The first frame of a flow with a verdict of `judge.VERDICTS`."""
+        return self.first_frames.get((flow.sums.number, verdict))
 
     def rates(self, flow: ObservedFlow) -> tuple[float, float]:
         """Lowest and last rate of a flow's sender; the line rate without a notification."""

@@ -26,7 +26,7 @@ LEAST_PAIRS = 4
 """Pairs of notifications of one key that an inference needs."""
 FEW_CLOSE = 2
 """Pairs of many that may be closer than the interval: their frames were delayed."""
-MOST_ROWS = 500_000
+MOST_ROWS = 50_000
 """Marks and notifications looked at."""
 WORDS = {"qp": "queue pair", "ip_pair": "pair of addresses", "dst_ip": "sender address", "port": "port"}
 
@@ -70,8 +70,8 @@ def infer(
         slack_ps: The capture's clock tick.
     """
     asked: tuple[From, From] = (
-        "given" if "interval" in setup.given else "profile",
-        "given" if "scope" in setup.given else "profile",
+        "given" if "np.interval" in setup.given else "profile",
+        "given" if "np.scope" in setup.given else "profile",
     )
     as_is = Pacing(*asked, "")
     if asked == ("given", "given") or setup.np.mode != notification.GATE:

@@ -8,6 +8,8 @@ from roce_pkt.cc import dcqcn
 from roce_pkt.cc.parameters import Parameter, ParameterTable
 from roce_pkt.cc.profiles import PROFILES, Profile, find
 from roce_pkt.endpoint import notification
+from roce_pkt.run.pacing import Pacing
+from roce_pkt.run.setup import Setup
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,26 @@ def listed(name: str | None) -> list[FilledProfile]:
         )
         for profile in chosen
     ]
+
+
+def used(setup: Setup, paced: Pacing) -> list[tuple[str, str, str, str]]:
+    """What a run over a capture used: name, value, source and meaning of each parameter."""
+    inferred = {"np.interval": paced.interval_from, "np.scope": paced.scope_from}
+    chosen = find(setup.profile).values
+    fractions = setup.line_rate_bps is None
+    tables = [("", dcqcn.PARAMETERS, dcqcn.PARAMETERS.twin(setup.rp)), *setup.tables]
+    out = []
+    for prefix, table, values in tables:
+        for row in table:
+            name, number = f"{prefix}{row.name}", getattr(values, row.field)
+            text = f"{number:.6g} of line" if row.unit == "bps" and fractions else row.text(number)
+            source = chosen[name].source if name in chosen else row.source
+            if name in setup.given:
+                source = "as asked for"
+            elif inferred.get(name) == "capture":
+                source = "inferred from the capture"
+            out.append((name, text, source, row.doc))
+    return out
 
 
 def _fill(profile: Profile, table: ParameterTable, settings: dict[str, str], prefix: str) -> list[Filled]:

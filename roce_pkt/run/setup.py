@@ -33,7 +33,7 @@ class Setup:
         pfc: What pauses are held to, a twin of `checks.PAUSES`.
         watchdog: A twin of `checks.WATCHDOG`.
         wire: A twin of `checks.WIRE`.
-        given: Notification point parameters that were asked for by name.
+        given: Parameters that were asked for, by our names.
     """
 
     profile: str
@@ -137,8 +137,16 @@ def set_up(
         pfc,
         watchdog,
         wire,
-        frozenset(own.find(name, name)[0].name for name in np_),
+        frozenset(_full_name(name) for name in settings or {}),
     )
+
+
+def _full_name(name: str) -> str:
+    """Our own name of a setting, with its prefix."""
+    table, bare = _table_of(name)
+    row = table.find(bare, name)[0].name
+    held = {id(known): prefix for prefix, known in checks.TABLES.items()}
+    return held.get(id(table), _NP if table is notification.PARAMETERS else "") + row
 
 
 def _table_of(name: str) -> tuple[ParameterTable, str]:
