@@ -14,6 +14,8 @@ from roce_pkt.errors import ScenarioError
 PS_PER_NS = 1000
 PS_PER_US = 1_000_000
 PS_PER_S = 1_000_000_000_000
+MAX_TIME_PS = 1 << 62  # 53 days: what 64 bits of picoseconds hold, and twice of it
+MAX_RATE_BPS = 10**15
 
 _QUANTITY = re.compile(r"\s*([0-9][0-9_]*(?:\.[0-9]+)?(?:[eE][+-]?[0-9]{1,3})?|\.[0-9]+)\s*([A-Za-zµ/%]*)\s*")
 
@@ -60,6 +62,8 @@ def parse_time_ps(text: str, where: str = "time") -> int:
         ScenarioError: No number, no unit, an unknown unit, or finer than a picosecond.
     """
     value = _parse(text, TIME_UNITS_PS, where, "time", "55us")
+    if value > MAX_TIME_PS:
+        raise ScenarioError(where, f"{text!r} is more than the clock can count, {MAX_TIME_PS // PS_PER_S} s")
     if value.denominator != 1:
         raise ScenarioError(where, f"{text!r} is finer than a picosecond, the clock's step")
     return value.numerator
@@ -71,7 +75,10 @@ def parse_rate_bps(text: str, where: str = "rate") -> float:
     Raises:
         ScenarioError: No number, no unit or an unknown unit.
     """
-    return float(_parse(text, RATE_UNITS_BPS, where, "rate", "100Gbps"))
+    value = _parse(text, RATE_UNITS_BPS, where, "rate", "100Gbps")
+    if value > MAX_RATE_BPS:
+        raise ScenarioError(where, f"{text!r} is more than {MAX_RATE_BPS // 10**12} Tb/s")
+    return float(value)
 
 
 def parse_size_bytes(text: str, where: str = "size") -> int:

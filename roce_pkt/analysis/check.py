@@ -74,7 +74,7 @@ def check(batches: Iterable[Frames]) -> Verdict:
 def _count(verdict: Verdict, frames: Frames) -> None:
     other = frames.kind == KIND_OTHER
     verdict.kinds.update(KINDS[k] for k in frames.kind[~other].tolist())
-    verdict.kinds.update(frames[other].names("hint").tolist())
+    verdict.kinds.update(hint or "unread" for hint in frames[other].names("hint").tolist())
     answers = frames.icrc_ok[roce(frames)]
     for name, code in (("right", 1), ("wrong", 0), ("unchecked", -1)):
         verdict.icrc[name] += int(np.count_nonzero(answers == code))

@@ -81,8 +81,9 @@ def whole(f: Frames) -> Mask:
 
 
 def _status(*names: str) -> Callable[[Frames], Mask]:
+    """Frames of any kind that stopped so: what cannot be read might have been RoCE."""
     codes = [STATUS_CODES[name] for name in names]
-    return lambda f: roce(f) & np.isin(f.status, codes)
+    return lambda f: np.isin(f.status, codes)
 
 
 def _flag(table: NDArray[np.uint8], f: Frames) -> Mask:
@@ -97,6 +98,13 @@ def _value(name: str) -> Callable[[Frames, int], Any]:
     return lambda f, i: int(f.column(name)[i])
 
 
+def _lengths(f: Frames, i: int) -> str:
+    if f.has(ib.GRH)[i]:
+        return f"GRH payload length {int(f.paylen[i])}"
+    udp = f", UDP length {int(f.udp_len[i])}" if f.has(net.UDP)[i] else ""
+    return f"IP length {int(f.ip_len[i])}{udp}"
+
+
 def _bad_mtu(f: Frames) -> Mask:
     return _flag(FIRST_OR_MIDDLE, f) & ~np.isin(f.payload_len, ib.PATH_MTUS_BYTES)
 
@@ -104,7 +112,8 @@ def _bad_mtu(f: Frames) -> Mask:
 def _pads(f: Frames) -> Mask:
     total = f.payload_len.astype(np.int64) + f.padcount
     wrong = (total % 4 != 0) | ((table_at(FIRST_OR_MIDDLE, f)) & (f.padcount > 0))
-    return _flag(PAYLOAD, f) & wrong
+    without = (KNOWN[f.opcode] != 0) & (PAYLOAD[f.opcode] == 0) & (f.padcount > 0)
+    return (_flag(PAYLOAD, f) & wrong) | (whole(f) & without)
 
 
 def table_at(table: NDArray[np.uint8], f: Frames) -> Mask:
@@ -144,7 +153,7 @@ RULES: tuple[Rule, ...] = (
         "frame.cut",
         "error",
         lambda f: _status("cut", "ip-version", "too-deep")(f) & (f.cap_len >= f.wire_len),
-        lambda _f, _i: "the frame ends inside a header",
+        lambda _f, _i: "the frame ends inside a header, or its length fields say so",
     ),
     Rule(
         "frame.cut_by_capture",
@@ -158,10 +167,7 @@ RULES: tuple[Rule, ...] = (
         "length.disagrees",
         "error",
         _status("ip-length-short", "ip-length-long", "udp-length"),
-        lambda f, i: (
-            f"IP length {int(f.ip_len[i])}, UDP length {int(f.udp_len[i])} and {int(f.wire_len[i])} octets"
-            " on the wire do not agree"
-        ),
+        lambda f, i: f"{_lengths(f, i)} and {int(f.wire_len[i])} octets on the wire do not agree",
     ),
     Rule(
         "ip.fragment",
@@ -213,7 +219,7 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "pad.not_zero",
         "warning",
-        lambda f: whole(f) & nonzero_pads(f),
+        lambda f: _flag(PAYLOAD, f) & nonzero_pads(f),
         lambda f, i: f"{_name(f, i)}: pad octets are not zero",
     ),
     Rule(

@@ -213,9 +213,13 @@ class Walk:
         self._over = True
         trouble = self.source.trouble
         if left or trouble:
-            why = f"the stream broke off ({trouble})" if trouble else "it is cut, or still being written"
-            text = f"octet {self.at}: {left} octets of an unfinished record; {why}"
-            self._lose("capture.cut", "warning", text)
+            if trouble and not self.source.cut:
+                text = f"octet {self.at}: the packed stream is damaged or cut here: {trouble}"
+                self._lose("capture.damaged", "error", text)
+            else:
+                why = trouble or "it is cut, or still being written"
+                text = f"octet {self.at}: {left} octets of an unfinished record; {why}"
+                self._lose("capture.cut", "warning", text)
         if self._lost > _RULE_LIMIT:
             text = f"{self._lost} losses in all; only the first {_RULE_LIMIT} are listed"
             self.capture.losses.append(Finding("capture.losses", "error", text))

@@ -14,7 +14,6 @@ import stat
 import sys
 import time
 import weakref
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,8 @@ WINDOW_BYTES = 16 << 20
 """Octets looked at together; large enough to keep two cores busy, small beside the memory bound."""
 _FIRST_WINDOW_BYTES = 64 << 10
 _COMPRESSED_READ = 256 << 10
+_GZIP_IN_BYTES = 8 << 10
+_GZIP_OUT_BYTES = 2 << 10
 _ZSTD_WINDOW_LIMIT = 1 << 27
 _SETTLED_S = 2.0
 
@@ -65,6 +66,7 @@ class Source:
         self.path = path
         self.mapped = mapping is not None
         self.trouble: str | None = None
+        self.cut = False
         self._fill, self._map, self._waits = fill, mapping, waits
         self._whole = memoryview(mapping) if mapping is not None else memoryview(b"")
         self._held, self._start, self._dropped = memoryview(b""), 0, 0
@@ -104,8 +106,9 @@ class Source:
     def _read(self, buffer: memoryview) -> int:
         try:
             got = self._fill(buffer) if self._fill is not None else 0
-        except (OSError, EOFError, zlib.error, _packer_errors()) as error:
+        except _unpack_errors() as error:
             self.trouble = str(error) or type(error).__name__
+            self.cut = isinstance(error, EOFError)
             got = 0
         if not got:
             self._fill = None
@@ -119,10 +122,14 @@ class Source:
             self._dropped = page
 
 
-def _packer_errors() -> type[Exception]:
-    """The error class of the zstandard module, without importing it for captures that are not packed."""
-    module = sys.modules.get("zstandard")
-    return module.ZstdError if module is not None else zlib.error
+def _unpack_errors() -> tuple[type[Exception], ...]:
+    """What reading may raise, without importing unpackers for captures that are not packed."""
+    found: list[type[Exception]] = [OSError, EOFError]
+    if (zstandard := sys.modules.get("zstandard")) is not None:
+        found.append(zstandard.ZstdError)
+    if (isal_zlib := sys.modules.get("isal.isal_zlib")) is not None:
+        found.append(isal_zlib.error)
+    return tuple(found)
 
 
 def open_source(path: str | os.PathLike[str]) -> Source:
@@ -132,7 +139,11 @@ def open_source(path: str | os.PathLike[str]) -> Source:
         CaptureError: Missing, a directory, not readable, empty, or packed in a way that is not read.
     """
     name = os.fspath(path)
+    if not name:
+        raise CaptureError("''", "no file name")
     if name == "-":
+        if sys.stdin is None:
+            raise CaptureError("standard input", "is closed")
         return _unpacked("standard input", getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
     try:
         file = Path(name).open("rb", buffering=0)  # noqa: SIM115 - the source owns it
@@ -223,10 +234,13 @@ def _chained(first: bytes, then: Fill) -> Fill:
 
 
 def _gunzip(packed: Fill) -> Fill:
-    """Members of a gzip file, one after the other, never more than asked for."""
+    """Members of a gzip file, one after the other, never more than asked for.
+
+    Small pieces in and out, so that damage costs no more than a piece of what came before it.
+    """
     from isal import isal_zlib
 
-    inbuf = memoryview(bytearray(_COMPRESSED_READ))
+    inbuf = memoryview(bytearray(_GZIP_IN_BYTES))
     member, waiting = isal_zlib.decompressobj(wbits=31), b""
 
     def fill(buffer: memoryview) -> int:
@@ -242,7 +256,8 @@ def _gunzip(packed: Fill) -> Fill:
                 waiting = member.unconsumed_tail or bytes(inbuf[: packed(inbuf)])
                 if not waiting:
                     raise EOFError("the gzip stream ends early")
-            out, waiting = member.decompress(waiting, len(buffer)), member.unconsumed_tail
+            piece = min(len(buffer), _GZIP_OUT_BYTES)
+            out, waiting = member.decompress(waiting, piece), member.unconsumed_tail
             if out:
                 buffer[: len(out)] = out
                 return len(out)

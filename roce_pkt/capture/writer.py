@@ -79,6 +79,10 @@ def _check_size(path: str | Path, record: Record, size: int) -> None:
 
 
 def _write(path: str | Path, chunks: Iterator[Chunk], *, force: bool) -> int:
+    if str(path).endswith((".gz", ".zst")):
+        raise InputError(
+            f"{path}: captures are written plain; name it without {Path(path).suffix} and pack it after"
+        )
     count = 0
     with whole_file(path, force=force) as stream:
         held = bytearray()

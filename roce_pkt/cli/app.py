@@ -100,6 +100,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(words: list[str]) -> int:
     """Run the command and return its exit code."""
+    if sys.stdout is None or sys.stderr is None:  # started with a closed stream
+        sys.stdout = sys.stdout or open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the process's whole life
+        sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: PTH123, SIM115
     usage_error: type[Exception] = typer.BadParameter.__mro__[2]  # the base of all wrong-use errors
     verb = next((w for w in words if not w.startswith("-")), None)
     try:
@@ -116,6 +119,10 @@ def run(words: list[str]) -> int:
         # nothing is wrong, and nothing more can be said.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return 0
+    except OSError as error:
+        # whatever else fails has been told by its reader or writer: this is standard output
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return _complain(f"standard output: {error.strerror or error}")
     except (KeyboardInterrupt, typer.Abort):
         return _complain("interrupted", 130)
     except typer.Exit as leave:

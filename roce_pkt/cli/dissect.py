@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from roce_pkt.capture.model import Record
 
 
+MAX_FRAMES = 1 << 62
+
+
 class DissectFormat(StrEnum):
     """How frames are printed."""
 
@@ -37,7 +40,9 @@ def dissect(
     capture: CaptureArgument,
     frame: Annotated[
         int | None,
-        typer.Option("--frame", min=1, metavar="N", help="One frame as a tree with octet offsets."),
+        typer.Option(
+            "--frame", min=1, max=MAX_FRAMES, metavar="N", help="One frame as a tree with octet offsets."
+        ),
     ] = None,
     fields: Annotated[
         str | None,
@@ -48,7 +53,7 @@ def dissect(
         typer.Option("--where", metavar="EXPR", help="Only frames that fit: 'opcode == CNP and dqpn == 18'."),
     ] = None,
     count: Annotated[
-        int | None, typer.Option("--count", min=1, metavar="N", help="Stop after N frames.")
+        int | None, typer.Option("--count", min=1, max=MAX_FRAMES, metavar="N", help="Stop after N frames.")
     ] = None,
     form: Annotated[
         DissectFormat, typer.Option("--format", help="Text, one JSON document, or one object a line.")
@@ -58,6 +63,10 @@ def dissect(
     """Read frames: a line each, one as a tree, JSON lines, or chosen fields."""
     from roce_pkt.capture import open as open_capture
 
+    if frame is not None and (fields is not None or where is not None):
+        raise InputError("--frame shows one frame whole: it goes without --fields and --where")
+    if fields is not None and form is not DissectFormat.TEXT:
+        raise InputError("--fields prints tab-separated text: it goes without --format")
     source = open_capture(capture, udp_port)
     if frame is not None:
         return _one(capture, source.records(), frame, form, udp_port)
@@ -147,7 +156,7 @@ def _lines(records: Iterator[Record], udp_port: int) -> Counter[str]:
     for record in records:
         read = _read(record, udp_port)
         start_ns = record.time_ns if start_ns is None else start_ns
-        kinds[read.kind if read.kind != "other" else read.hint] += 1
+        kinds[read.kind if read.kind != "other" else read.hint or "unread"] += 1
         source, destination = addresses(read)
         elapsed = (record.time_ns - start_ns) / 1e9
         line = printable(f"{record.number:6d} {elapsed:14.9f}  {source} > {destination}  {summary(read)}")

@@ -34,7 +34,9 @@ def export(
     from roce_pkt.capture import open as open_capture
     from roce_pkt.capture.export import write_parquet
     from roce_pkt.capture.where import parse_where
+    from roce_pkt.files import check_apart
 
+    check_apart(output, capture)
     chosen = parse_where(where) if where is not None else None
     source = open_capture(capture, udp_port)
     batches = source.batches() if chosen is None else (chosen(frames) for frames in source.batches())

@@ -56,7 +56,9 @@ def _masked(frame: Dissection) -> list[tuple[int, str, str]]:
 @app.command()
 def explain(
     capture: CaptureArgument,
-    frame: Annotated[int, typer.Option("--frame", min=1, metavar="N", help="Frame number, from 1.")],
+    frame: Annotated[
+        int, typer.Option("--frame", min=1, max=1 << 62, metavar="N", help="Frame number, from 1.")
+    ],
     form: FormatOption = Format.TEXT,
     udp_port: UdpPortOption = 4791,
 ) -> int:

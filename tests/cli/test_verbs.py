@@ -373,3 +373,91 @@ def test_the_module_runs_as_the_command_does():
     out = command("--version")
     assert (out.returncode, out.stderr) == (0, "")
     assert out.stdout.startswith("roce-pkt ")
+
+
+# -- faults that a stranger found, each kept as the right answer
+
+
+def test_damage_in_a_packed_capture_costs_no_more_than_it_must(capsys, tmp_path):
+    octets = (ROOT / "pcaps" / "clean.pcap").read_bytes()
+    packed = bytearray(gzip.compress(octets, mtime=0))
+    packed[-6] ^= 0xFF  # the checksum at the end
+    path = tmp_path / "x.pcap.gz"
+    path.write_bytes(packed)
+    code, out, _ = said(capsys, "check", path, "--format", "json")
+    document = json.loads(out)
+    assert (code, set(document["counts"])) == (1, {"capture.damaged"})
+    assert document["capture"]["frames"] >= 220  # of 226
+
+
+@pytest.mark.parametrize(
+    ("setting", "rule"),
+    [
+        ("ip.len=19", "length.disagrees"),
+        ("ip.len=0", "length.disagrees"),
+        ("ip.version=5", "frame.cut"),
+        ("ip.ihl=4", "frame.cut"),
+        ("bth.padcount=1", "pad.count"),
+    ],
+)
+def test_lies_are_errors(capsys, tmp_path, setting, rule):
+    path = tmp_path / "l.pcap"
+    kind = "ack" if setting.startswith("bth") else "send"
+    assert said(capsys, "craft", kind, "--set", setting, "-o", path)[0] == 0
+    code, out, _ = said(capsys, "check", path, "--format", "json")
+    assert (code, json.loads(out)["counts"][rule]) == (1, 1)
+    assert "" not in json.loads(out)["capture"]["kinds"]
+
+
+def test_devices_and_pipes_are_written_not_replaced(capsys, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        assert said(capsys, "craft", "send", "-o", pipe)[0] == 0
+        assert pipe.is_fifo()
+        assert os.read(reader, 4) == bytes.fromhex("4d3cb2a1")
+    finally:
+        os.close(reader)
+
+
+def test_a_replaced_file_keeps_its_mode_and_its_links(capsys, tmp_path):
+    target, link = tmp_path / "real.pcap", tmp_path / "link.pcap"
+    target.write_text("old")
+    target.chmod(0o640)
+    link.symlink_to(target)
+    assert said(capsys, "craft", "send", "-o", link, "--force")[0] == 0
+    assert link.is_symlink()
+    assert target.stat().st_mode & 0o777 == 0o640
+    assert len(list(open_capture(target).records())) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("craft send -o {tmp}/y.pcap.gz", "written plain"),
+        ("craft send -o -", "no file name"),
+        ("dissect {pcap} --frame 3 --where psn==1", "without --fields and --where"),
+        ("dissect {pcap} --fields psn --format json", "without --format"),
+        ("dissect {pcap} --count 99999999999999999999999", "not in the range"),
+        ("replay {pcap} --line-rate 1e999Gbps", "more than 1000 Tb/s"),
+        ("replay {pcap} --path-delay 1e30s", "more than the clock can count"),
+        ("export {pcap} -o {pcap} --force", "is the input itself"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(capsys, tmp_path, words, says):
+    code, _, err = said(capsys, *words.format(pcap=PCAP, tmp=tmp_path).split())
+    assert (code, err.count("\n")) == (2, 1)
+    assert says in err
+
+
+def test_streams_that_are_full_or_closed():
+    tool = f"{sys.executable} -m roce_pkt"
+    for words, code, says in (
+        (f"dissect {PCAP} > /dev/full", 2, "No space left"),
+        (f"dissect {PCAP} >&-", 0, ""),
+        ("check - <&-", 2, "standard input"),
+    ):
+        out = subprocess.run(["bash", "-c", f"{tool} {words}"], capture_output=True, text=True, check=False)
+        assert (out.returncode, says in out.stderr) == (code, True), words
+        assert "a fault in roce-pkt" not in out.stderr
