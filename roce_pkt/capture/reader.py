@@ -217,7 +217,7 @@ class Walk:
                 text = f"octet {self.at}: the packed stream is damaged or cut here: {trouble}"
                 self._lose("capture.damaged", "error", text)
             else:
-                why = trouble or "it is cut, or still being written"
+                why = f"the stream broke off ({trouble})" if trouble else "it is cut, or still being written"
                 text = f"octet {self.at}: {left} octets of an unfinished record; {why}"
                 self._lose("capture.cut", "warning", text)
         if self._lost > _RULE_LIMIT:
