@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import re
 import sys
 import traceback
 from collections.abc import Callable
@@ -65,6 +66,8 @@ class OwnLaw:
         self.PARAMETERS = ParameterTable(*_rows(self.file, self._table("PARAMETERS")), BASE_RTT)
         self.STATE = np.dtype([*HEAD, *_fields(self.file, self._table("STATE"))], align=True)
         self.State = twin(self.STATE)
+        for kind, name in ((self.State, "s"), (self.PARAMETERS.twin, "p"), (feedback.Ack, "ack")):
+            kind.__name__ = name  # as the exceptions of a misspelt field call it
         self.FEEDBACK = getattr(self.module, "FEEDBACK", feedback.RTT)
         if self.FEEDBACK not in FEEDBACKS:
             raise InputError(f"{self.file}: FEEDBACK is {self.FEEDBACK!r}, not one of {', '.join(FEEDBACKS)}")
@@ -109,10 +112,20 @@ class OwnLaw:
         try:
             self.functions[name](p, s, *rest)
         except Exception as error:  # noqa: BLE001 - whatever a user's own code raises
-            raise InputError(f"{self._place(name, error)}: {_why(error, p, s, *rest)}") from None
+            given = dict(zip(SIGNATURES[name], (p, s, *rest), strict=True))
+            raise InputError(f"{self._place(name, error)}: {_why(error, given)}") from None
+        self.check(name, s)
+
+    def check(self, name: str, s: Any) -> None:
+        """Refuse a state that cannot be, naming the function that left it.
+
+        Raises:
+            InputError: NaN, no number, a rate that is not above 0, a negative window.
+        """
         wrong = self._wrong(s)
         if wrong:
-            raise InputError(f"{self.file}: {name} {wrong}")
+            line = self.functions[name].__code__.co_firstlineno
+            raise InputError(f"{self.file}:{line}: {name} {wrong}")
 
     def _place(self, name: str, error: BaseException) -> str:
         lines = [
@@ -181,15 +194,16 @@ def _trial_ack(ack: Any, step: int, congested: int) -> None:
         ack.queue[hop] = congested * (step % 200) * 13 & feedback.QUEUE_MASK
 
 
-def _why(error: BaseException, p: Any, s: Any, *rest: Any) -> str:
+_MISSPELT = re.compile(r"'(p|s|ack)' object has no attribute '(\w+)'")
+
+
+def _why(error: BaseException, given: dict[str, Any]) -> str:
     """An exception as one line; a misspelt field with what there is."""
-    if isinstance(error, AttributeError) and error.obj is not None:
-        what = {id(p): "p", id(s): "s"} | {id(one): "ack" for one in rest}
-        if id(error.obj) in what:
-            owner = what[id(error.obj)]
-            known = list(getattr(error.obj, "__slots__", ()))
-            near = nearest(str(error.name), known) or f"; it has {', '.join(known)}"
-            return f"{owner} has no {error.name!r}{near}"
+    misspelt = _MISSPELT.search(str(error))
+    if isinstance(error, AttributeError) and misspelt is not None and misspelt[1] in given:
+        owner, name = misspelt.groups()
+        known = list(type(given[owner]).__slots__)
+        return f"{owner} has no {name!r}{nearest(name, known) or '; it has ' + ', '.join(known)}"
     return f"{type(error).__name__}: {error}"
 
 

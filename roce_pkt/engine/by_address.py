@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from llvmlite import ir
 from numba import cfunc, from_dtype, types
+from numba.core import cgutils
 from numba.core.errors import NumbaError
 from numba.extending import intrinsic, register_jitable
 
@@ -38,6 +40,19 @@ def call_law(typingctx, address, p, s, now):
 def call_ack_law(typingctx, address, p, s, ack, now):
     """`int64 law(parameters *, state *, ack *, int64 now)` at an address."""
     return types.int64(types.uint64, types.uint64, types.uint64, types.uint64, types.int64), _call
+
+
+@intrinsic
+def copy_octets(typingctx, to, source, size):
+    """Copy memory between two addresses."""
+
+    def codegen(context, builder, signature, args):
+        octets = ir.IntType(8).as_pointer()
+        places = [builder.inttoptr(address, octets) for address in args[:2]]
+        cgutils.raw_memcpy(builder, *places, args[2], 1)
+        return context.get_dummy_value()
+
+    return types.void(types.uint64, types.uint64, types.uint64), codegen
 
 
 def _call(context, builder, signature, args):
@@ -125,7 +140,7 @@ def _where(law: OwnLaw, name: str, text: str) -> str:
     """File, line and function of a compiler's complaint."""
     import re
 
-    lines = re.findall(rf'File "{re.escape(law.file)}", line (\d+)', text)
+    lines = re.findall(rf'File "[^"]*{re.escape(Path(law.file).name)}", line (\d+)', text)
     line = lines[-1] if lines else law.functions[name].__code__.co_firstlineno
     return f"{law.file}:{line}: {name}"
 
@@ -133,5 +148,6 @@ def _where(law: OwnLaw, name: str, text: str) -> str:
 def _reason(text: str) -> str:
     """The line of a compiler's complaint that says what it is about."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
-    told = [line for line in lines if line.startswith(("Untyped", "Unknown", "No implementation", "Use of"))]
-    return f"runs as Python but cannot be compiled: {(told or lines[1:] or lines)[0][:200]}"
+    clues = ("Untyped", "Unknown", "Use of", "Cannot unify", "Invalid use")
+    told = [line for line in lines if line.startswith(clues)]
+    return f"runs as Python but cannot be compiled: {(told or lines)[0][:200]}"

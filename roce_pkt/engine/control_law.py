@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +15,7 @@ from roce_pkt.cc import dcqcn, feedback, own, profiles, registry
 from roce_pkt.cc.parameters import ParameterTable
 from roce_pkt.endpoint import notification
 from roce_pkt.engine import records
-from roce_pkt.errors import ScenarioError
+from roce_pkt.errors import InputError, ScenarioError
 from roce_pkt.fabric.round_trip import base_rtt_ps
 from roce_pkt.fabric.topology import Topology
 from roce_pkt.scenario.schema import Scenario
@@ -103,6 +106,37 @@ class ControlLaw:
         w["telemetry_words"] = self.telemetry_words
         if "int_scale" in (self.parameters.dtype.names or ()):
             w["int_scale"] = self.parameters[0]["int_scale"]
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """While the loop runs a user's own law, hold back what compiled code prints of an exception."""
+        before = sys.unraisablehook
+        if isinstance(self.law, own.OwnLaw):
+            sys.unraisablehook = lambda _: None
+        try:
+            yield
+        finally:
+            sys.unraisablehook = before
+
+    def explain(self, state: Any, ack: Any, call: int, now_ps: int) -> None:
+        """Name what is wrong in a user's own law whose compiled call failed.
+
+        Args:
+            state: The state before the call.
+            ack: The acknowledgement it was given.
+            call: Index into `by_address.CALLS`.
+            now_ps: Time.
+
+        Raises:
+            InputError: Always.
+        """
+        from roce_pkt.engine.by_address import CALLS
+
+        law, name = self.law, CALLS[call]
+        rest = (feedback.Ack(ack), now_ps) if name == "on_ack" else (now_ps,)
+        law.call(name, law.PARAMETERS.twin(self.parameters[0]), law.State(state), *rest)
+        line = law.functions[name].__code__.co_firstlineno
+        raise InputError(f"{law.file}:{line}: {name} failed at {now_ps / 1e6:g} us of simulated time")
 
 
 def speed_code(rate_bps: float) -> int:

@@ -25,7 +25,7 @@ from roce_pkt.cc.feedback import (
 )
 from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.endpoint.pacing import next_start_ps
-from roce_pkt.engine.by_address import DONE, call_ack_law, call_law
+from roce_pkt.engine.by_address import DONE, call_ack_law, call_law, copy_octets
 from roce_pkt.engine.memory import ack_of, cc_of, cold, head_at, law, rp_at, set_telemetry, telemetry_at
 from roce_pkt.engine.records import DATA, ECHO, LAW_FAILED, OWN
 
@@ -96,6 +96,7 @@ def on_ack(w, h, q, x, f, una, t):
         a.sent[i] = (word >> SENT_SHIFT) & SENT_MASK
         a.queue[i] = word & QUEUE_MASK
     before = head_at(w, h).rate_bps
+    keep(w, h)
     happened = call_ack_law(w.on_ack, w.cc_array, state_of(w, h), w.ack_array, t)
     return settle(w, h, q, happened, before, np.uint32(ON_ACK), t)
 
@@ -104,6 +105,7 @@ def on_ack(w, h, q, x, f, una, t):
 def on_cnp(w, h, q, t):
     """A notification reaches the law of half h."""
     before = head_at(w, h).rate_bps
+    keep(w, h)
     happened = call_law(w.on_cnp, w.cc_array, state_of(w, h), t)
     return settle(w, h, q, happened, before, np.uint32(ON_CNP), t)
 
@@ -116,6 +118,7 @@ def on_timer(w, h, q, t):
         return 0
     s.timer_ps = NEVER_PS
     before = s.rate_bps
+    keep(w, h)
     happened = call_law(w.on_timer, w.cc_array, state_of(w, h), t)
     return settle(w, h, q, happened, before, np.uint32(ON_TIMER), t)
 
@@ -126,13 +129,20 @@ def state_of(w, h):
     return np.uint64(w.rp_array + np.uint64(h) * w.rp_bytes)
 
 
+@law
+def keep(w, h):
+    """Before a call of a user's law, keep its state: should it fail, it is run again in plain Python."""
+    if w.called == OWN:
+        copy_octets(w.before_array, state_of(w, h), w.rp_bytes)
+
+
 @cold
 def settle(w, h, q, happened, before, call, t):
     """Take over the law's window and rate; stop the run when a user's law failed."""
     if w.called == OWN:
         if happened & DONE == 0:
-            w.failed_half = h
             w.failed_call = call
+            w.failed_ps = t
             w.stop = LAW_FAILED
             return 0
         happened &= ~DONE

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from roce_pkt.cc.feedback import MAX_HOPS
+
 SHIFT = 16
 """An event's key is time << SHIFT | source, so that the smallest key is the earliest event."""
 SOURCE_MASK = (1 << SHIFT) - 1
@@ -74,14 +76,15 @@ WORLD = np.dtype(
         ("cc_array", "u8"),
         ("np_array", "u8"),
         ("ack_array", "u8"),
+        ("before_array", "u8"),
         ("telemetry_array", "u8"),
         ("rp_bytes", "u8"),  # of one state of the law
         # the law that is called by address; 0 where it has no such function
         ("on_ack", "u8"),
         ("on_cnp", "u8"),
         ("on_timer", "u8"),
-        ("failed_half", "u4"),  # whose call failed, and which
-        ("failed_call", "u4"),
+        ("failed_call", "u4"),  # which of them failed
+        ("failed_ps", "i8"),
         ("nodes", "u4"),
         ("ports", "u4"),
         ("halves", "u4"),
@@ -351,6 +354,7 @@ FRAME_ROW = np.dtype(
         ("class_", "u1"),
         ("ecn", "u1"),
         ("flags", "u1"),
+        ("telemetry", "u8", (1 + MAX_HOPS,)),  # hops, then a word for each; only where the law has them
     ],
     align=True,
 )
@@ -391,6 +395,7 @@ class Arrays:
     cc: NDArray[Any]
     np: NDArray[Any]
     ack: NDArray[Any]
+    before: NDArray[Any]
     telemetry: NDArray[Any]  # 64-bit words; `np` is the field above here
 
     def connect(self, w: Any) -> None:

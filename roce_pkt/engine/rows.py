@@ -6,7 +6,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from roce_pkt.engine.memory import cold, frame_at, histogram_at, law, packet_at, row_at, rp_at, set_histogram
+from roce_pkt.cc.feedback import MAX_HOPS
+from roce_pkt.engine.memory import (
+    cold,
+    frame_at,
+    histogram_at,
+    law,
+    packet_at,
+    row_at,
+    rp_at,
+    set_histogram,
+    telemetry_at,
+)
 from roce_pkt.engine.records import BINS, FRAMES_FULL, MARGIN_ROWS, ROWS_FULL
 
 EVENTS = (
@@ -63,6 +74,10 @@ def record(w, p, x, sent, t):
     row.class_ = f.class_
     row.ecn = f.ecn
     row.flags = f.flags
+    if w.telemetry_words > 2:
+        first = np.uint32(np.uint32(x) * np.uint32(w.telemetry_words) + np.uint32(1))
+        for i in range(1 + MAX_HOPS):
+            row.telemetry[i] = telemetry_at(w, np.uint32(first + np.uint32(i)))
     w.frames = np.uint32(w.frames + np.uint32(1))
     if w.frames + MARGIN_ROWS > w.frame_limit:
         w.stop = FRAMES_FULL

@@ -55,9 +55,7 @@ class Session:
     _sampled: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
-        self.built = world.build(
-            self.scenario, trace=self.trace, sample_every_ps=self.sample_every_ps
-        )
+        self.built = world.build(self.scenario, trace=self.trace, sample_every_ps=self.sample_every_ps)
 
     @property
     def now_ps(self) -> int:
@@ -76,7 +74,7 @@ class Session:
 
         if not is_compiled(run):
             announce_compile("the simulator")
-        run(self.built.w, 0)
+        run(self.built.w, 0)  # type: ignore[no-untyped-call]
 
     def advance(self, until_ps: int) -> None:
         """Run until `until_ps`.
@@ -88,7 +86,8 @@ class Session:
 
         w = self.built.w
         while self.now_ps < until_ps:
-            run(w, until_ps)
+            with self.built.law.watched():
+                run(w, until_ps)  # type: ignore[no-untyped-call]
             stop, w["stop"] = int(w["stop"]), records.GO
             if stop == records.POOL_EMPTY:
                 raise InputError(
@@ -96,10 +95,26 @@ class Session:
                     " packets of the engine's pool are in use; a smaller switch.buffer, or a"
                     " host.transport.window, bounds what is in flight"
                 )
+            if stop == records.LAW_FAILED:
+                self._explain_law()
             if stop == records.GO:
                 break
             self._drain(whole=False)
         self._drain(whole=True)
+
+    def _explain_law(self) -> None:
+        """A user's own law failed in the loop: run the call again in plain Python, which says where.
+
+        Raises:
+            InputError: Always.
+        """
+        built = self.built
+        built.law.explain(
+            built.arrays.before[0],
+            built.arrays.ack[0],
+            int(built.w["failed_call"]),
+            int(built.w["failed_ps"]),
+        )
 
     def _drain(self, *, whole: bool) -> None:
         """Hand over the rows that no later row can precede."""

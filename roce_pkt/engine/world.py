@@ -76,7 +76,9 @@ def build(scenario: Scenario, *, trace: bool = False, sample_every_ps: int = 0) 
     turns = _turns(pairs, port, line)
     route, paths = _routes(net, node)
     _taps(scenario, net, port)
-    samples = max(1, min(4096, SAMPLE_CELLS // max(len(net.ports) + 4 * len(half), 1))) if sample_every_ps else 1
+    samples = (
+        max(1, min(4096, SAMPLE_CELLS // max(len(net.ports) + 4 * len(half), 1))) if sample_every_ps else 1
+    )
     pool = _pool_size(scenario, net, sizes)
     arrays = Arrays(
         node=node,
@@ -100,6 +102,7 @@ def build(scenario: Scenario, *, trace: bool = False, sample_every_ps: int = 0) 
         cc=law.parameters,
         np=law.np_parameters,
         ack=np.zeros(1, ACK),
+        before=np.zeros(1, law.law.STATE),
         telemetry=np.zeros(pool * law.telemetry_words, np.uint64),
     )
     law.open_windows(half, arrays.rp, scenario.host.mtu_bytes)
@@ -288,7 +291,11 @@ def _settings(
 ) -> None:
     """Write what the scenario sets for all into `w`."""
     host, switch = scenario.host, scenario.switch
-    s["kmin_bytes"], s["kmax_bytes"], s["pmax"] = switch.ecn.kmin_bytes, switch.ecn.kmax_bytes, switch.ecn.pmax
+    s["kmin_bytes"], s["kmax_bytes"], s["pmax"] = (
+        switch.ecn.kmin_bytes,
+        switch.ecn.kmax_bytes,
+        switch.ecn.pmax,
+    )
     s["ecn"], s["mark_at_dequeue"] = switch.ecn.enabled, switch.ecn.mark == "dequeue"
     s["pause_mode"] = PAUSE_MODES[switch.pfc.mode]
     s["cnp_on_nack"] = law.cnp_on_nack
@@ -322,5 +329,3 @@ def _taps(scenario: Scenario, net: Topology, port: NDArray[Any]) -> None:
             known = f"host0 to host{net.hosts - 1}, switch0:0 and so on"
             raise ScenarioError("taps", f"{tap!r} does not exist; ports here are {known}")
         port["tap"][names[tap]] = 1
-
-

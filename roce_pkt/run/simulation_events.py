@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from roce_pkt.cc import dcqcn
+from roce_pkt.cc import dcqcn, feedback
 from roce_pkt.engine import rows
 from roce_pkt.events import Event
 from roce_pkt.run.simulation_names import Names
@@ -29,13 +29,14 @@ NUMBERS = {
 def events_of(names: Names, found: NDArray[Any]) -> Iterator[Event]:
     """The events of some rows, in their order."""
     start = names.built.pairs.start_psn
+    phases = feedback.PHASES if names.built.law.by_address else dcqcn.PHASES
     for time_ps, code, half, port, number, phase, rate, target, alpha in found.tolist():
         kind = rows.EVENTS[code]
         flow = None if half == rows.NO_HALF else names.flow(half)
         state: dict[str, object]
         if kind.startswith("rp."):
             state = {"rate_bps": rate, "target_bps": target, "alpha": alpha, "stage": number}
-            state["phase"] = dcqcn.PHASES[phase]
+            state["phase"] = phases[phase]
         elif kind in NUMBERS:
             state = {NUMBERS[kind]: number}
         else:

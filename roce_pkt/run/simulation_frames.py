@@ -18,7 +18,7 @@ from roce_pkt.engine import records
 from roce_pkt.engine.queue_pairs import class_of, dscp_of
 from roce_pkt.run.simulation_names import Names
 from roce_pkt.units import PS_PER_NS
-from roce_pkt.wire import aeth, build, ib, icrc, mac_control, net
+from roce_pkt.wire import aeth, build, ib, icrc, mac_control, net, telemetry
 from roce_pkt.wire.opcode import BY_NAME, CNP
 
 RKEY, VA, QKEY = 0x1234, 0x10_0000_0000, 0x11111111
@@ -70,7 +70,11 @@ class FrameMaker:
         """One for each tap, in the scenario's order."""
         ends = self.names.built.topology.ports
         return [
-            Interface(name=tap, speed_bps=int(ends[port].rate_bps), description=f"{tap} of {self.names.scenario.name}")
+            Interface(
+                name=tap,
+                speed_bps=int(ends[port].rate_bps),
+                description=f"{tap} of {self.names.scenario.name}",
+            )
             for port, tap in ((self.names.ports.index(t), t) for t in self.names.scenario.taps)
         ]
 
@@ -117,7 +121,15 @@ class FrameMaker:
             octets[template.msn : template.msn + 3] = (int(row["count"]) & 0xFFFFFF).to_bytes(3, "big")
         crc = zlib.crc32(masked, zlib.crc32(icrc.LRH_ONES))
         crc = zlib.crc32(memoryview(octets)[template.bth + ib.BTH.size_bytes :], crc)
-        return bytes(octets) + crc.to_bytes(4, "little")
+        return bytes(octets) + crc.to_bytes(4, "little") + self._telemetry(row)
+
+    def _telemetry(self, row: Any) -> bytes:
+        """Records of hops, behind the frames of a law that has them."""
+        built = self.names.built
+        if not built.law.header_bytes:
+            return b""
+        hops, *words = row["telemetry"].tolist()
+        return telemetry.octets_of(int(built.w["int_scale"]), hops, words[:hops])
 
     def _template(self, half: int, kind: int, flags: int, ecn: int, payload: int, count: int) -> _Template:
         pairs, scenario = self.names.built.pairs, self.names.scenario
@@ -126,9 +138,12 @@ class FrameMaker:
         path = self._path(sender, half, kind, ecn)
         traffic = pairs.flows[int(pairs.flow_of_half[half])].traffic
         opcode = opcode_of(kind, flags, traffic.verb, traffic.transport)
-        bth = {"dqpn": int(pairs.qpn[half]), "ackreq": int(bool(flags & records.ACK_REQUEST))}
+        bth = {"dqpn": int(pairs.qpn[half]), "ackreq": int(bool(flags & records.ACK_REQUEST)),
+               "becn": int(bool(flags & records.ECHO))}  # fmt: skip
         stack: dict[str, dict[str, int]] = {"bth": bth}
-        message = int(receiver["message_packets"] - 1) * scenario.host.mtu_bytes + int(receiver["last_payload"])
+        message = int(receiver["message_packets"] - 1) * scenario.host.mtu_bytes + int(
+            receiver["last_payload"]
+        )
         if kind == records.READ_REQUEST:
             done = int(receiver["message_packets"]) - count
             stack["reth"] = {"va": VA + done * scenario.host.mtu_bytes, "rkey": RKEY,
@@ -230,5 +245,3 @@ def syndrome_of(kind: int, rnr_code: int) -> int:
     if kind == records.RNR_NAK:
         return 1 << 5 | rnr_code
     return aeth.CREDITS_INVALID
-
-

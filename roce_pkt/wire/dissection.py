@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from roce_pkt.wire import ib
 from roce_pkt.wire.header import Header
@@ -99,6 +99,7 @@ class Dissection:
         icrc: The ICRC, None for frames that have none.
         cover: Where the octets lie that the ICRC covers; None when it cannot be computed.
         trailer_len: Captured octets after the last octet that the length fields speak for.
+        telemetry: Records of hops in those octets, or None.
         management: For datagrams to QP 0 and QP 1, what they say.
     """
 
@@ -113,6 +114,7 @@ class Dissection:
     icrc: Icrc | None = None
     cover: Coverage | None = None
     trailer_len: int = 0
+    telemetry: dict[str, Any] | None = None
     management: Management | None = None
 
     def find(self, header: Header) -> Layer | None:

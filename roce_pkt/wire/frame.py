@@ -8,7 +8,7 @@ raises on octets, whatever they are: `status` says why decoding stopped.
 from __future__ import annotations
 
 from roce_pkt.errors import Shortfall
-from roce_pkt.wire import ib, icrc, mac_control, management, net
+from roce_pkt.wire import ib, icrc, mac_control, management, net, telemetry
 from roce_pkt.wire.dissection import Dissection, Icrc, Layer, Tunnel
 from roce_pkt.wire.header import Header, Octets
 from roce_pkt.wire.opcode import OPCODES
@@ -316,6 +316,7 @@ class _Reader:
             self.out.padcount = min(bth["padcount"], left) if op and op.payload and not fragment else 0
             self.out.payload_len = left - self.out.padcount
             self.out.trailer_len = max(0, self.cap_len - self.end)
+            self.out.telemetry = telemetry.read(bytes(self.octets[self.end : self.cap_len]))
         if op and op.transport == "UD" and not fragment:
             self.management(bth)
 

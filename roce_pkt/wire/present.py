@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from roce_pkt.units import format_bytes
+from roce_pkt.units import format_bytes, format_rate
 from roce_pkt.wire import aeth, ib, mac_control, management_words, net
 from roce_pkt.wire.dissection import Dissection, Layer
 from roce_pkt.wire.header import text_value
@@ -70,6 +71,8 @@ def frame_json(frame: Dissection, number: int, time_ns: int, wire_len: int, cap_
         management_words.add_json(out, frame.management)
     if frame.bth is not None:
         out["payload"] = {"offset": frame.payload_offset, "length": frame.payload_len}
+    if frame.telemetry is not None:
+        out["int"] = frame.telemetry
     if frame.icrc is not None:
         value = frame.icrc.value
         out["icrc"] = {"value": value.hex() if value else None, "ok": frame.icrc.ok}
@@ -174,13 +177,22 @@ def tree(frame: Dissection, wire_len: int, cap_len: int) -> Iterator[tuple[int, 
             yield 0, f"Pad  octets {end}-{end + frame.padcount - 1}"
     if frame.icrc is not None:
         yield 0, _icrc_line(frame)
-    if frame.trailer_len:
+    if frame.telemetry is not None:
+        yield from _telemetry_lines(frame.telemetry)
+    elif frame.trailer_len:
         what = "padding, FCS or a capture device's stamp"
         yield 0, f"Trailer  {frame.trailer_len} octets after the packet ({what})"
     if cap_len < wire_len:
         yield 0, f"Cut by the capture: {cap_len} of {wire_len} octets"
     if frame.status != "ok":
         yield 0, f"Stopped: {frame.status}"
+
+
+def _telemetry_lines(found: dict[str, Any]) -> Iterator[tuple[int, str]]:
+    yield 0, f"INT  records of hops after the packet  (hops {found['hops']}, scale {found['scale']})"
+    for number, hop in enumerate(found["hop"]):
+        text = f"queue {format_bytes(hop['queue_bytes'])}  sent {hop['sent_bytes']} B  at {hop['time_ns']} ns"
+        yield 1, f"hop {number}  {format_rate(hop['speed_bps'])}  {text}"
 
 
 def _icrc_line(frame: Dissection) -> str:
