@@ -6,6 +6,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated, Any
@@ -73,14 +74,26 @@ def dissect(
     if fields is not None:
         _fields(source, [f.strip() for f in fields.split(",") if f.strip()], where, count)
         return 0
-    records = islice(_records(source, where), count)
+    clock = _Clock()
+    records = islice(_records(source, where, clock), count)
     if form is not DissectFormat.TEXT:
         return _json(records, form, udp_port)
-    kinds = _lines(records, udp_port)
+    kinds = _lines(records, udp_port, clock)
     _tell_if_nothing(kinds, where)
     for loss in source.losses:
         sys.stderr.write(printable(f"{loss.severity}: {loss.text}") + "\n")
     return 0
+
+
+@dataclass(slots=True)
+class _Clock:
+    """When the capture began, whichever frames are shown."""
+
+    start_ns: int | None = None
+
+    def start(self, time_ns: int | None) -> None:
+        if self.start_ns is None:
+            self.start_ns = time_ns
 
 
 def _batches(source: Capture, where: str | None) -> Iterator[Frames]:
@@ -95,15 +108,21 @@ def _batches(source: Capture, where: str | None) -> Iterator[Frames]:
         yield frames[test.mask(frames)]
 
 
-def _records(source: Capture, where: str | None) -> Iterator[Record]:
+def _records(source: Capture, where: str | None, clock: _Clock) -> Iterator[Record]:
     """Frames one by one; selected by columns when there is something to select."""
     if where is None:
-        yield from source.records()
+        for record in source.records():
+            clock.start(record.time_ns)
+            yield record
         return
     from roce_pkt.capture.model import Record
+    from roce_pkt.capture.where import Where
 
+    test = Where(where)
     names = ("number", "time_ns", "interface_id", "link_type", "cap_len", "wire_len")
-    for frames in _batches(source, where):
+    for batch in source:
+        clock.start(int(batch.time_ns[0]) if len(batch) else None)
+        frames = batch[test.mask(batch)]
         for row, values in enumerate(zip(*(frames.column(n).tolist() for n in names), strict=True)):
             yield Record(**dict(zip(names, values, strict=True)), octets=frames.octets(row))
 
@@ -146,19 +165,17 @@ def _style(frame: Dissection) -> str:
     return ""
 
 
-def _lines(records: Iterator[Record], udp_port: int) -> Counter[str]:
+def _lines(records: Iterator[Record], udp_port: int, clock: _Clock) -> Counter[str]:
     from rich.text import Text
 
     out = console()
     plain = not out.is_terminal
     kinds: Counter[str] = Counter()
-    start_ns: int | None = None
     for record in records:
         read = _read(record, udp_port)
-        start_ns = record.time_ns if start_ns is None else start_ns
         kinds[read.kind if read.kind != "other" else read.hint or "unread"] += 1
         source, destination = addresses(read)
-        elapsed = (record.time_ns - start_ns) / 1e9
+        elapsed = (record.time_ns - (clock.start_ns or 0)) / 1e9
         line = printable(f"{record.number:6d} {elapsed:14.9f}  {source} > {destination}  {summary(read)}")
         if plain:
             sys.stdout.write(line + "\n")
@@ -267,7 +284,7 @@ def _fields(source: Capture, names: list[str], where: str | None, count: int | N
     else:
         known = field_names()
         columns = [_resolve(name, known) for name in names]
-        rows = (_row(record, columns, source.udp_port) for record in _records(source, where))
+        rows = (_row(record, columns, source.udp_port) for record in _records(source, where, _Clock()))
     write = sys.stdout.write
     write("\t".join(names) + "\n")
     for line in islice(rows, count):

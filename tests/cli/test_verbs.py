@@ -110,6 +110,10 @@ def test_where_selects(capsys):
     expression = "opcode == RC_FETCH_ADD and psn >= 5023790 and src == 10.0.0.2"
     _, out, _ = said(capsys, "dissect", PCAP, "--where", expression)
     assert [line.split()[0] for line in out.splitlines()] == ["13"]
+    whole = said(capsys, "dissect", PCAP)[1].splitlines()
+    assert out.splitlines() == [
+        whole[12]
+    ]  # the time counts from the start of the capture, not of the selection
     _, out, _ = said(capsys, "dissect", PCAP, "--where", expression, "--fields", "number,psn")
     assert out == "number\tpsn\n13\t5023790\n"
     _, out, _ = said(capsys, "dissect", PCAP, "--where", expression, "--format", "jsonl")
