@@ -97,8 +97,8 @@ def replay(
         if path is not None:
             check_free(path, force=force)
     source = open_capture(capture, udp_port)
-    outputs = _Outputs(capture, output, report, png, force)
     with ExitStack() as stack:
+        outputs = _Outputs(stack, capture, output, report, png, force=force)
         tell = None
         if events is not None:
             stream = stack.enter_context(whole_file(events, force=force))
@@ -130,9 +130,17 @@ class _Outputs:
     """The files that a replay can write, and those who collect what goes into them."""
 
     def __init__(
-        self, name: str, output: str | None, report: str | None, png: str | None, force: bool
+        self,
+        stack: ExitStack,
+        name: str,
+        output: str | None,
+        report: str | None,
+        png: str | None,
+        *,
+        force: bool,
     ) -> None:
-        self._name, self._output, self._report, self._png, self._force = name, output, report, png, force
+        self._stack, self._force = stack, force
+        self._name, self._output, self._report, self._png = name, output, report, png
         self._notes: Notes | None = None
         self._track: Track | None = None
 
@@ -150,7 +158,7 @@ class _Outputs:
         from roce_pkt.report.notes import Writer
         from roce_pkt.run.watch import EventLog
 
-        self._notes = Notes()
+        self._notes = self._stack.enter_context(Notes())
         line_rate, fractions = float(plan.setup.rp["line_rate_bps"]), plan.setup.line_rate_bps is None
         return EventLog(plan.survey, plan.owners.candidates, Writer(self._notes, line_rate, fractions))
 

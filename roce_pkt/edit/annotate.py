@@ -6,7 +6,7 @@ import tempfile
 from array import array
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO, Self, cast
 
 import numpy as np
 
@@ -20,7 +20,10 @@ MOST_OF_A_FRAME = 8
 
 
 class Notes:
-    """Sentences about frames, in any order; their texts spill to disk, so that millions fit."""
+    """Sentences about frames, in any order; their texts spill to disk, so that millions fit.
+
+    Used with `with`, or closed.
+    """
 
     def __init__(self) -> None:
         self._frames, self._ends = array("q"), array("q")
@@ -29,6 +32,16 @@ class Notes:
 
     def __len__(self) -> int:
         return len(self._frames)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let go of the file behind it."""
+        self._spool.close()
 
     def add(self, frame: int, text: str) -> None:
         """Say something about a frame.

@@ -103,10 +103,14 @@ def _draw(panel: Panel, axis: Any, colors: dict[str, str], shown: set[str | None
         if marks.group in shown:
             color, hollow = colors.get(marks.group or "", NEUTRAL), marks.symbol == "ring"
             axis.plot(
-                marks.time_s * per_second, [lanes.index(marks.lane)] * len(marks.time_s),
-                marks.time_s * per_second, [lanes.index(marks.lane)] * len(marks.time_s),
+                marks.time_s * per_second,
+                [lanes.index(marks.lane)] * len(marks.time_s),
                 _MARKERS[marks.symbol],
-            )  # fmt: skip
+                markersize=3,
+                color=color,
+                markerfacecolor="none" if hollow else color,
+                linestyle="none",
+            )
     if lanes:
         axis.set_yticks(range(len(lanes)), [_plain(lane) for lane in lanes], fontsize=6)
         axis.set_ylim(len(lanes) - 0.4, -0.6)

@@ -90,7 +90,7 @@ def observe(
     if on_event is not None:
         made.append(EventLog(survey, owners.candidates, on_event))
     machines = Machines(plan, made)
-    if len(survey.cnps) or survey.has_marks or survey.has_pauses or made:
+    if len(survey.cnps) or survey.has_marks or survey.has_pauses or setup.cnp.on_nak or made:
         for rows, pauses in batches.rounds():
             machines.add(rows, pauses)
     result = machines.result()
