@@ -191,6 +191,9 @@ def increase(p: Any, s: Any, by: int) -> int:
     least = min(s.timer_steps, s.byte_steps)
     recovery_steps = p.threshold - 1 if p.fast_recovery == ONE_STEP_FEWER else p.threshold
     after_one_step = p.hyper_increase == AFTER_ONE_STEP
+    # spec: 802.1Qau extra fast recovery, as in ns3-rdma
+    if p.extra_fast_recovery and most == 1 and s.target_bps > 10.0 * s.rate_bps:
+        s.target_bps /= 8.0
     # spec: DCQCN 2015 sec. 3.1: fast recovery while max(T, BC) is within F: RT stays
     if most <= recovery_steps:
         s.phase = FAST_RECOVERY
@@ -217,12 +220,18 @@ def increase(p: Any, s: Any, by: int) -> int:
 
 
 @law
+def pace(p: Any, s: Any) -> int:
+    """How much faster recovery steps follow each other: twice in hyper increase, where that is on."""
+    return 2 if p.hyper_halves_periods and s.phase == HYPER_INCREASE else 1
+
+
+@law
 def on_bytes(p: Any, s: Any, octets: int, now: int) -> int:  # noqa: ARG001 - `now` is every law's last argument
     """The flow sent `octets` (Ethernet header to ICRC); returns `INCREASE` or 0."""
     if not p.byte_counter or s.increase_due_ps == NEVER_PS:
         return 0
     s.bytes += octets
-    if s.bytes < p.byte_reset_bytes:
+    if s.bytes < p.byte_reset_bytes // pace(p, s):
         return 0
     s.bytes = 0
     s.byte_steps += 1
@@ -249,9 +258,11 @@ def on_timer(p: Any, s: Any, now: int) -> int:
     if s.cut_due_ps <= now:
         happened |= cut(p, s, now)
     if s.increase_due_ps <= now:
-        s.increase_due_ps += p.increase_period_ps
+        due = s.increase_due_ps
         s.timer_steps += 1
         happened |= increase(p, s, BY_TIMER)
+        if s.increase_due_ps == due:  # not stopped at the top
+            s.increase_due_ps = due + p.increase_period_ps // pace(p, s)
     return happened
 
 

@@ -174,6 +174,18 @@ PARAMETERS = ParameterTable(
         choices=("both-counters", "after-one-step"),
     ),
     Parameter(
+        "extra_fast_recovery", "switch", "off",
+        "At the first step after a cut, a target above ten times the rate is divided by eight.",
+        "QCN's, kept by ns3-rdma; not in the paper's law",
+        choices=OFF_ON,
+    ),
+    Parameter(
+        "hyper_halves_periods", "switch", "off",
+        "During hyper increase the timer and the byte counter run twice as fast.",
+        "ns3-rdma; not in the paper's law",
+        choices=OFF_ON,
+    ),
+    Parameter(
         "ai_rate", "bps", "40Mbps", "Additive increase of the target rate.", ARTEFACTS,
         aliases=(
             Alias("Mb/s", ("R_AI", "rpg_ai_rate", "rp_ai_rate", "DcQcnAiRate")),

@@ -240,6 +240,31 @@ def test_what_a_second_cut_does_to_the_target(clamp, after_timer, raised_by, tar
     assert flow.s.target_bps == target
 
 
+def test_extra_fast_recovery_lowers_a_target_far_above_the_rate():
+    for switch, target in (("on", 5e9), ("off", 40e9)):
+        flow = Flow(clamp_target="off", clamp_after_timer="off", extra_fast_recovery=switch)
+        for at in range(5):
+            flow.cnp(at)
+        assert (flow.s.rate_bps, flow.s.target_bps) == (1.25e9, 40e9)
+        flow.rates_at(4 + 55)
+        assert (flow.s.target_bps, flow.s.rate_bps) == (target, (target + 1.25e9) / 2)
+
+
+def test_hyper_increase_may_halve_its_periods():
+    settings = {
+        "threshold": 1,
+        "hyper_increase": "after-one-step",
+        "byte_counter": "off",
+        "increase_period": "10us",
+    }
+    for switch, times in (("on", [10, 20, 30, 35, 40]), ("off", [10, 20, 30, 40])):
+        flow = Flow(hyper_halves_periods=switch, **settings)
+        flow.cnp(0)
+        flow.cnp(0)
+        steps = [time for time, what in flow.run_until(40) if what & dcqcn.INCREASE]
+        assert steps == times
+
+
 def test_one_cut_leaves_at_least_min_dec_fac_and_never_goes_below_the_floor():
     flow = Flow(min_dec_fac="90%", min_rate="30Gbps")
     flow.cnp(0)
