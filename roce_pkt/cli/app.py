@@ -21,6 +21,7 @@ VERBS = {
     "check": "Find what is wrong: ICRC, lengths, pads, order, PFC.",
     "export": "Write the columns of a capture to a Parquet file.",
     "simulate": "Run a scenario: hosts, switches, ECN, PFC, DCQCN in closed loop.",
+    "sweep": "A grid of simulations on all cores: keys varied, seeds, a table, a picture.",
     "replay": "Run a capture through DCQCN: who was marked, told, slowed.",
     "craft": "Make one frame or exchange.",
     "generate": "Frames of a workload at line rate.",

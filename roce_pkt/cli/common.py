@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from roce_pkt.errors import ScenarioError
+
 
 class Format(StrEnum):
     """How a verb prints."""
@@ -32,3 +34,15 @@ def print_json(document: Any, *, indent: int | None = 2) -> None:
     """One JSON document on standard output, ASCII only."""
     json.dump(document, sys.stdout, indent=indent, allow_nan=False)
     sys.stdout.write("\n")
+
+
+def key_and_value(text: str) -> tuple[str, str]:
+    """A change to a scenario, from `--set`.
+
+    Raises:
+        ScenarioError: It is not KEY=VALUE.
+    """
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip() or not value.strip():
+        raise ScenarioError("--set", f"{text!r} is not KEY=VALUE, such as switch.ecn.kmin=50KB")
+    return key.strip(), value.strip()

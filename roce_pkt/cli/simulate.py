@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roce_pkt.cli.common import ForceOption, Format, FormatOption, OutputOption, print_json
-from roce_pkt.errors import InputError, ScenarioError
+from roce_pkt.cli.common import ForceOption, Format, FormatOption, OutputOption, key_and_value, print_json
+from roce_pkt.errors import InputError
 from roce_pkt.report.text import console
 
 if TYPE_CHECKING:
@@ -29,6 +29,12 @@ def simulate(
         list[str] | None,
         typer.Option(
             "--set", metavar="KEY=VALUE", help="Change a key: switch.ecn.kmin=50KB, host.cc.profile=mlx."
+        ),
+    ] = None,
+    law: Annotated[
+        str | None,
+        typer.Option(
+            "--cc", metavar="LAW", help="Senders' law: hpcc, timely, swift, ... or a file of your own."
         ),
     ] = None,
     output: OutputOption = "",
@@ -64,7 +70,10 @@ def simulate(
 
     if (scenario is None) == (preset is None):
         raise InputError("give a scenario file or --preset NAME (roce-pkt presets lists them)")
-    given = dict(_change(text) for text in changes or [])
+    given = dict(key_and_value(text) for text in changes or [])
+    if law is not None:
+        # a scenario's own law may have parameters that this one has not
+        given = {"host.cc": "{}", "host.cc.algorithm": json.dumps(law)} | given
     loaded = room.load(scenario, given) if scenario is not None else _preset(str(preset), given)
     if taps:
         loaded = replace(loaded, taps=tuple(taps), written=loaded.written | {"taps": list(taps)})
@@ -90,13 +99,6 @@ def simulate(
 
         show(result)
     return 1 if any(f.severity == "error" for f in result.findings) else 0
-
-
-def _change(text: str) -> tuple[str, str]:
-    key, equals, value = text.partition("=")
-    if not equals or not key.strip() or not value.strip():
-        raise ScenarioError("--set", f"{text!r} is not KEY=VALUE, such as switch.ecn.kmin=50KB")
-    return key.strip(), value.strip()
 
 
 def _preset(name: str, given: dict[str, str]) -> Any:
