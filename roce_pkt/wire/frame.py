@@ -236,9 +236,11 @@ class _Reader:
             )
         if values["len"] >= net.UDP.size_bytes:
             self.end = min(self.end, udp_end)
-        self.transport((network, network_offset))
-        if why:
-            self.uncheckable(why)
+        try:
+            self.transport(None if why else (network, network_offset))
+        finally:
+            if why:  # also when a header after the BTH did not fit
+                self.uncheckable(why)
 
     def vxlan(self) -> None:
         values = self.take(net.VXLAN)

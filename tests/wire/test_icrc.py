@@ -155,6 +155,14 @@ def test_what_cannot_be_checked_is_never_called_wrong():
     assert (later.kind, later.hint, later.icrc) == ("other", "fragment", None)
 
 
+def test_a_header_that_does_not_fit_leaves_the_icrc_unchecked():
+    frame = roce_frame(IPV4, 0x0E, {}, b"abcd")
+    as_write = frame[:42] + b"\x0a" + frame[43:]  # a WRITE whose RETH is not there
+    read = dissect(_ipv4_with(as_write, options=b"\x94\x04\x00\x00"))
+    assert "reth" in read.status
+    assert (read.icrc.ok, read.icrc.why) == (None, "IPv4 options")
+
+
 def test_a_damaged_header_is_not_believed_to_be_a_fragment():
     frame = roce_frame(IPV4, 0x04, {}, b"abcdefgh")
     damaged = frame[:20] + bytes([frame[20] | 1]) + frame[21:]  # fragment offset 256, checksum now wrong
