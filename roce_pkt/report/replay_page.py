@@ -155,10 +155,10 @@ def _marked(track: Track, shown: list[ObservedFlow], rest: int) -> Panel:
     panel = Panel("CE marks", "% of data")
     tracks: list[tuple[str, FlowTrack]] = [(_key(flow), track.flows[flow.sums.number]) for flow in shown]
     for key, lines in [*tracks, *([(REST, track.rest)] if rest > 0 else [])]:
-        present = np.flatnonzero(lines.data)
         if lines.marks.any():
-            share = 100 * lines.marks[present] / lines.data[present]
-            panel.curves.append(Curve("marked", key, _middles(track, SHARE_COLUMNS)[present], share, "line"))
+            # a part without data has no share
+            share = np.where(lines.data > 0, 100 * lines.marks / np.maximum(lines.data, 1), np.nan)
+            panel.curves.append(Curve("marked", key, _middles(track, SHARE_COLUMNS), share, "line"))
     return panel
 
 

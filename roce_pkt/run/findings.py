@@ -132,12 +132,15 @@ def _after_nak(seen: Observation, flow: ObservedFlow) -> Finding | None:
     return Finding("cnp.after-nak", "note", text, seen.first_frame(flow, judge.AFTER_NAK))
 
 
-def _exceeded(_seen: Observation, flow: ObservedFlow) -> Finding | None:
+def _exceeded(seen: Observation, flow: ObservedFlow) -> Finding | None:
     """A sender faster than its model."""
-    if flow.pace is None or not flow.pace.count:
+    # behind a queue frames come as the queue lets them go, whatever their sender did meanwhile
+    if flow.pace is None or not flow.pace.count or seen.setup.tap == "receiver":
         return None
     first = flow.pace.spans[0]
     text = f"{flow.key}: ahead of its model for {_time(flow.pace.over_ps)} in all, in {flow.pace.count} spans"
+    if seen.setup.tap == "middle":
+        text += "; frames that waited in a queue before the tap look so as well"
     return Finding("rp.exceeded", "note", text, first.frame)
 
 

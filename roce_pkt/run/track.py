@@ -129,6 +129,14 @@ class FlowTrack:
         )
 
 
+def _with_silence(time_ps: Ints, rate: Floats, window_ps: int) -> tuple[Ints, Floats]:
+    """A rate that falls to zero a window after a frame that none followed."""
+    gaps = np.flatnonzero(np.diff(time_ps) > 2 * window_ps)
+    times = np.concatenate((time_ps, time_ps[gaps] + window_ps, time_ps[gaps + 1] - window_ps // 2))
+    order = np.argsort(times, kind="stable")
+    return times[order], np.concatenate((rate, np.zeros(2 * len(gaps))))[order]
+
+
 class Track(Watcher):
     """Collects what a report shows.
 
@@ -182,7 +190,7 @@ class Track(Watcher):
                 rate = sliding_rate_bps(times[own], octets[own], self._window_ps)
                 # a window that reaches back before the first frame is not full
                 full = times[own] >= self._full_from_ps(flow)
-                track.wire.add(times[own][full], rate[full])
+                track.wire.add(*_with_silence(times[own][full], rate[full], self._window_ps))
             else:
                 summed = np.bincount(column[own], octets[own], COLUMNS)
                 self.rest_octets += summed.astype(np.int64)

@@ -44,8 +44,8 @@ def test_expiry_is_exact_at_every_speed(tmp_path, speed, whole_port):
     make = (lambda q: pause(q, src=SWITCH)) if whole_port else (lambda q: pfc({3: q}, src=SWITCH))
     quantum_us = 512 / speed * 1e6
     long = 1000 * quantum_us
-    frames = [(0.0, make(1000)), (10_000.0, make(1000)), (10_000.0 + long / 2, make(10)), (20_000.0, make(0xFFFF)),
-              (20_001.0, make(0)), (30_000.0, data())]  # fmt: skip
+    frames = [(0.0, make(1000)), (10_000.0, make(1000)), (10_000.0 + long / 2, make(10))]
+    frames += [(20_000.0, make(0xFFFF)), (20_001.0, make(0)), (30_000.0, data())]
     seen, events = seen_in(tmp_path, frames, speed)
     refreshed_ns = round((10_000.0 + long / 2) * 1000) - 10_000_000
     expected = 512_000 * 1e9 / speed + refreshed_ns + 5120 * 1e9 / speed + 1000
