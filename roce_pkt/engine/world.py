@@ -274,14 +274,16 @@ def _routes(net: Topology, node: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np
     route = np.zeros(net.switches * net.hosts, records.ROUTE)
     sets: dict[tuple[int, ...], int] = {}
     paths: list[int] = []
+    place, first, count = [], [], []
     for (switch, host), ports in net.next_ports().items():
-        entry = route[(switch - net.hosts) * net.hosts + host]
-        entry["first"], entry["count"] = ports[0], len(ports)
-        if len(ports) > 1:
-            if tuple(ports) not in sets:
-                sets[tuple(ports)] = len(paths)
-                paths += ports
-            entry["first"] = sets[tuple(ports)]
+        key = tuple(ports)
+        if key not in sets:
+            sets[key] = len(paths)
+            paths += ports
+        place.append((switch - net.hosts) * net.hosts + host)
+        first.append(sets[key])
+        count.append(len(ports))
+    route["first"][place], route["count"][place] = first, count
     node["route"][net.hosts :] = np.arange(net.switches) * net.hosts
     return route, np.array(paths or [0], np.uint32)
 

@@ -1,4 +1,4 @@
-"""Who is joined to whom: star, dumbbell, leaf-spine; and every shortest path.
+"""Who is joined to whom, and every shortest path.
 
 Nodes are numbered hosts first, then switches; a node's ports in the order of its links.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
+from roce_pkt.fabric.shapes import SHAPES
 from roce_pkt.scenario.schema import NONE, Fabric
 
 
@@ -72,26 +73,43 @@ class Topology:
         return name if port.node < self.hosts else f"{name}:{port.number}"
 
     def next_ports(self) -> dict[tuple[int, int], list[int]]:
-        """Ports on a shortest path: (switch node, destination host) -> port indices."""
-        by_node: list[list[int]] = [[] for _ in range(self.hosts + self.switches)]
-        for index, port in enumerate(self.ports):
-            by_node[port.node].append(index)
+        """Ports on a shortest path: (switch node, destination host) -> port indices.
+
+        Hosts of one switch share the lists of all other switches.
+        """
+        by_node = self._ports_by_node()
+        guests: dict[int, list[int]] = {}
+        for port in self.ports:
+            if port.node < self.hosts:
+                guests.setdefault(self.ports[port.peer].node, []).append(port.node)
         found: dict[tuple[int, int], list[int]] = {}
-        for host in range(self.hosts):
-            distance = self._distances(host, by_node)
+        for home, hosts in guests.items():
+            distance = self._distances(hosts[0], by_node)
             for node in range(self.hosts, self.hosts + self.switches):
-                found[node, host] = [
+                if node == home:
+                    continue
+                nearer = [
                     index
                     for index in by_node[node]
                     if distance.get(self.ports[self.ports[index].peer].node, 1 << 30) == distance[node] - 1
                 ]
+                for host in hosts:
+                    found[node, host] = nearer
+        for index, port in enumerate(self.ports):
+            host = self.ports[port.peer].node
+            if host < self.hosts:
+                found[port.node, host] = [index]
         return found
 
-    def path(self, src: int, dst: int) -> list[Port]:
-        """The sending ends of the links of a shortest path between two hosts."""
+    def _ports_by_node(self) -> list[list[int]]:
         by_node: list[list[int]] = [[] for _ in range(self.hosts + self.switches)]
         for index, port in enumerate(self.ports):
             by_node[port.node].append(index)
+        return by_node
+
+    def path(self, src: int, dst: int) -> list[Port]:
+        """The sending ends of the links of a shortest path between two hosts."""
+        by_node = self._ports_by_node()
         distance = self._distances(dst, by_node)
         node, ends = src, []
         while node != dst:
@@ -124,20 +142,11 @@ def build(fabric: Fabric) -> Topology:
     """The topology a scenario names."""
     trunk_rate = fabric.rate_bps if fabric.trunk_rate_bps == NONE else fabric.trunk_rate_bps
     trunk_delay = fabric.delay_ps if fabric.trunk_delay_ps == NONE else fabric.trunk_delay_ps
-    match fabric.kind:
-        case "star":
-            homes, trunks, switches = [0] * fabric.hosts, [], 1
-        case "dumbbell":
-            left = fabric.left or fabric.hosts // 2
-            homes, trunks, switches = [0] * left + [1] * (fabric.hosts - left), [(0, 1)], 2
-        case _:
-            each = fabric.hosts // fabric.leaves
-            homes = [host // each for host in range(fabric.hosts)]
-            trunks = [
-                (leaf, fabric.leaves + s) for leaf in range(fabric.leaves) for s in range(fabric.spines)
-            ]
-            switches = fabric.leaves + fabric.spines
+    shape = SHAPES[fabric.kind](fabric)
     first = fabric.hosts
-    links = [(host, first + home, fabric.rate_bps, fabric.delay_ps) for host, home in enumerate(homes)]
-    links += [(first + a, first + b, trunk_rate, trunk_delay) for a, b in trunks]
-    return Topology(fabric.hosts, switches, links)
+    links = [(host, first + home, fabric.rate_bps, fabric.delay_ps) for host, home in enumerate(shape.homes)]
+    links += [
+        (first + a, first + b, rate or trunk_rate, trunk_delay if delay is None else delay)
+        for a, b, rate, delay in shape.trunks
+    ]
+    return Topology(fabric.hosts, shape.switches, links)

@@ -43,6 +43,18 @@ def _fabric(where: Where, scenario: Scenario) -> None:
             where(("fabric", "hosts")),
             f"{fabric.hosts} hosts do not spread evenly over {fabric.leaves} leaves",
         )
+    if fabric.kind == "ring" and fabric.hosts % fabric.ring:
+        raise ScenarioError(
+            where(("fabric", "hosts")),
+            f"{fabric.hosts} hosts do not spread evenly over {fabric.ring} switches",
+        )
+    if fabric.kind == "fat-tree" and (fabric.k % 2 or fabric.hosts > fabric.k**3 // 4):
+        raise ScenarioError(
+            where(("fabric", "k")),
+            f"k is even, and a fat-tree of k = {fabric.k} has at most {fabric.k**3 // 4} hosts",
+        )
+    if fabric.links and fabric.kind != "custom":
+        raise ScenarioError(where(("fabric", "links")), f"links are for kind custom, not {fabric.kind}")
     if scenario.duration_ps <= scenario.measure_from_ps:
         raise ScenarioError(where(("measure_from",)), "statistics would start after the end (duration)")
     if scenario.duration_ps > 100 * 10**12:

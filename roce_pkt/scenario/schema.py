@@ -35,11 +35,16 @@ ENDLESS = 0
 class Fabric:
     """Hosts, switches and the links between them."""
 
-    kind: str = f.choice("star", "how switches are joined", "star", "dumbbell", "leaf-spine")
+    kind: str = f.choice(
+        "star", "how switches are joined", "star", "dumbbell", "leaf-spine", "fat-tree", "ring", "custom"
+    )
     hosts: int = f.integer(3, "number of hosts", 2, 4096)
     left: int = f.integer(0, "dumbbell: hosts on the first switch (0 = half)", 0, 4095)
     leaves: int = f.integer(2, "leaf-spine: leaf switches", 1, 256)
     spines: int = f.integer(2, "leaf-spine: spine switches", 1, 256)
+    k: int = f.integer(4, "fat-tree: ports of a switch, even; up to k^3/4 hosts", 2, 16)
+    ring: int = f.integer(4, "ring: switches", 3, 256)
+    links: tuple[str, ...] = f.texts([], "custom: `host0-switch0`, `switch0-switch1 400Gbps 2us`")
     rate_bps: float = f.rate("100Gbps", "rate of host links")
     delay_ps: int = f.time("1us", "one-way delay of host links (5 ns a metre)")
     trunk_rate_bps: float = f.rate("same", "rate of links between switches", same=NONE)
