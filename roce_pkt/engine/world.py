@@ -277,11 +277,11 @@ def _routes(net: Topology, node: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np
     place, first, count = [], [], []
     for (switch, host), ports in net.next_ports().items():
         key = tuple(ports)
-        if key not in sets:
+        if len(ports) > 1 and key not in sets:
             sets[key] = len(paths)
             paths += ports
         place.append((switch - net.hosts) * net.hosts + host)
-        first.append(sets[key])
+        first.append(sets[key] if len(ports) > 1 else ports[0])
         count.append(len(ports))
     route["first"][place], route["count"][place] = first, count
     node["route"][net.hosts :] = np.arange(net.switches) * net.hosts
