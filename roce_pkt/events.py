@@ -33,6 +33,7 @@ KINDS: Mapping[str, str] = {
     "rc.done": "a message was completed",
     "pfc.paused": "a pause took effect at a port",
     "pfc.resumed": "a port may send a class again, told so",
+    "deadlock": "ports have stopped each other in a circle",
     "drop": "a switch had no buffer for a frame",
 }
 

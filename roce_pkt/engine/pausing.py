@@ -21,6 +21,7 @@ def pause_arrives(w, p, x, t):
     """A pause frame comes in; with a response delay it waits in line until it is obeyed."""
     d = port_at(w, p)
     f = packet_at(w, x)
+    line_at(w, cell_of(p, f.class_)).pauses += 1
     f.time_ps = t + w.response_ps
     f.next = np.uint32(0)
     if d.obeying == np.uint32(0):
@@ -38,6 +39,8 @@ def obey(w, p, d, f, t):
     """A pause frame takes effect."""
     before = d.paused
     for class_ in range(CLASSES):
+        if d.ignores >> class_ & 1:
+            continue  # the watchdog has taken this class out of pausing
         if class_ == f.class_ or w.pause_mode == PAUSE_8023:
             pause(d, line_at(w, cell_of(p, class_)), 1 << class_, np.int64(f.count), t)
     if w.trace and d.paused != before:

@@ -8,7 +8,7 @@ import numpy as np
 
 from roce_pkt.engine import reaction, rows
 from roce_pkt.engine.memory import cold, group_at, law, line_at, node_at, packet_at, port_at, turns_at
-from roce_pkt.engine.pool import take
+from roce_pkt.engine.pool import give, take
 from roce_pkt.engine.queue_pair import compose
 from roce_pkt.engine.records import FAR_PS, PAUSE, PAUSE_8023, SHIFT
 from roce_pkt.engine.tree import arm, armed_ps, lift
@@ -194,6 +194,18 @@ def next_packet(w, p, d, ready, t):
     return x
 
 
+@cold
+def discarded(w, p, d, x, f, t):
+    """The watchdog drops the frames of a stormy class where they would have been sent."""
+    if f.kind == PAUSE or not d.discards >> f.class_ & 1:
+        return False
+    d.drops += 1
+    if w.trace:
+        rows.note(w, rows.DROP, f.half, p, f.psn, t)
+    give(w, x)
+    return True
+
+
 @law
 def put_on_wire(w, p, d, x, t):
     """A frame starts at t; its peer sees it after serialisation and delay."""
@@ -201,6 +213,8 @@ def put_on_wire(w, p, d, x, t):
     size = np.int64(f.size) + w.gap_bytes
     takes = serialisation_ps(d, size, w.quantum_ps)
     d.free_ps = t + max(takes, size * d.limit_ps_per_byte)
+    if d.discards and discarded(w, p, d, x, f, t):
+        return
     if d.cut_through:
         takes = min(takes, (CUT_THROUGH_BYTES * d.ps_per_byte) >> 20)
     f.time_ps = t + takes + d.delay_ps

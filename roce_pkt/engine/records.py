@@ -195,6 +195,8 @@ PORT = np.dtype(
         ("quantum_ps", "i8"),
         ("refresh_ps", "i8"),
         ("sent_bytes", "i8"),  # counted for telemetry only
+        ("ignores", "u1"),  # classes whose pauses the watchdog has made it ignore
+        ("discards", "u1"),  # classes whose frames it drops instead
         # statistics
         ("queued_bytes", "i8"),
         ("queued_since_ps", "i8"),
@@ -218,6 +220,7 @@ LINE = np.dtype(
         ("paused_until_ps", "i8"),
         ("paused_since_ps", "i8"),
         ("paused_ps", "i8"),
+        ("pauses", "i8"),  # pause frames for this class that came in
         ("tree", "u4"),  # host: queue pairs of this class by the time they may send
         ("tree_leaves", "u4"),
     ],

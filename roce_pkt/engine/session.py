@@ -10,6 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_pkt.engine import records, rows, world
+from roce_pkt.engine.deadlock import DeadlockWatch
+from roce_pkt.engine.overseer import Hands, Overseer
+from roce_pkt.engine.watch import BrokenAdapter, Watcher
 from roce_pkt.errors import InputError
 from roce_pkt.scenario.schema import Scenario
 
@@ -35,6 +38,19 @@ class Sinks:
     samples: Callable[[NDArray[np.int64], NDArray[np.int64], NDArray[Any]], None] | None = None
 
 
+def overseers(scenario: Scenario, built: world.Built) -> list[Overseer]:
+    """What looks at a run from outside."""
+    hands = Hands(built)
+    found: list[Overseer] = []
+    if scenario.storm.hosts:
+        found.append(BrokenAdapter(hands, scenario.storm))
+    if scenario.watchdog.enabled:
+        found.append(Watcher(hands, scenario.watchdog))
+    if scenario.switch.pfc.mode != "off" and built.topology.switches > 1:
+        found.append(DeadlockWatch(hands))
+    return found
+
+
 @dataclass(slots=True)
 class Session:
     """A scenario being run.
@@ -51,11 +67,13 @@ class Session:
     sample_every_ps: int = 0
     trace: bool = False
     built: world.Built = field(init=False)
+    overseers: list[Overseer] = field(init=False)
     _held: dict[str, list[NDArray[Any]]] = field(init=False, default_factory=dict)
     _sampled: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self.built = world.build(self.scenario, trace=self.trace, sample_every_ps=self.sample_every_ps)
+        self.overseers = overseers(self.scenario, self.built)
 
     @property
     def now_ps(self) -> int:
@@ -82,6 +100,14 @@ class Session:
         Raises:
             InputError: The pool of packets is used up.
         """
+        while self.now_ps < until_ps:
+            self._advance(min([until_ps, *(o.next_ps for o in self.overseers)]))
+            for overseer in self.overseers:
+                if overseer.next_ps <= self.now_ps:
+                    overseer.look(self.now_ps)
+        self._drain(whole=True)
+
+    def _advance(self, until_ps: int) -> None:
         from roce_pkt.engine.loop import run
 
         w = self.built.w
@@ -100,7 +126,6 @@ class Session:
             if stop == records.GO:
                 break
             self._drain(whole=False)
-        self._drain(whole=True)
 
     def _explain_law(self) -> None:
         """A user's own law failed in the loop: run the call again in plain Python, which says where.

@@ -22,6 +22,9 @@ NUMBERS = {
     "pfc.expire": "priority",
     "pfc.paused": "priority",
     "pfc.resumed": "priority",
+    "wd.storm": "priority",
+    "wd.restore": "priority",
+    "deadlock": "priority",
 }
 """What the row's number is; a PSN for the others."""
 

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 
 from roce_pkt.engine import records
+from roce_pkt.engine.overseer import Seen
 from roce_pkt.engine.session import Session
 from roce_pkt.errors import Severity
 from roce_pkt.fabric.pause import paused_total_ps
 from roce_pkt.run.simulation_names import Names
 from roce_pkt.units import PS_PER_NS, PS_PER_S
 
+MOST_FLOWS = 8
 VICTIM_PAUSED_SHARE = 0.1
 """A flow is a victim when its sender was paused this share of the time and its own way out was free."""
 
@@ -141,7 +143,7 @@ def collect(session: Session, names: Names, wall_s: float, cpu_s: float, *, inte
         "interrupted": interrupted,
     }
     written = _written(session)
-    return Simulation(written, summary, flows, ports, _findings(session, flows, ports))
+    return Simulation(written, summary, flows, ports, _findings(session, names, flows, ports))
 
 
 def _written(session: Session) -> dict[str, Any]:
@@ -230,7 +232,9 @@ def _ports(session: Session, names: Names) -> list[PortResult]:
     return sorted(found, key=lambda port: port.name.startswith("host"))
 
 
-def _findings(session: Session, flows: list[FlowResult], ports: list[PortResult]) -> list[SimulationFinding]:
+def _findings(
+    session: Session, names: Names, flows: list[FlowResult], ports: list[PortResult]
+) -> list[SimulationFinding]:
     now = session.now_ps // PS_PER_NS
     found = [
         SimulationFinding(
@@ -244,8 +248,20 @@ def _findings(session: Session, flows: list[FlowResult], ports: list[PortResult]
         for p in ports
         if p.drops
     ]
-    found += _victims(session, flows, now)
+    found += [_told(seen, names) for overseer in session.overseers for seen in overseer.seen]
+    if not any(f.rule == "deadlock" for f in found):  # everybody is a victim then
+        found += _victims(session, flows, now)
     return found
+
+
+def _told(seen: Seen, names: Names) -> SimulationFinding:
+    """What an overseer saw, with the flows it concerns."""
+    flows = list(dict.fromkeys(names.flow(int(names.built.pairs.half["peer"][half])) for half in seen.halves))
+    text = seen.text
+    if flows:
+        more = f" and {len(flows) - MOST_FLOWS} more" if len(flows) > MOST_FLOWS else ""
+        text += f"; flows: {', '.join(map(str, flows[:MOST_FLOWS]))}{more}"
+    return SimulationFinding(seen.rule, seen.severity, seen.time_ps // PS_PER_NS, text)
 
 
 def _victims(session: Session, flows: list[FlowResult], now: int) -> list[SimulationFinding]:

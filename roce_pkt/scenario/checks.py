@@ -24,6 +24,7 @@ def check(where: Where, scenario: Scenario) -> None:
     """
     _fabric(where, scenario)
     _switch(where, scenario)
+    _watchdog(where, scenario)
     for index, traffic in enumerate(scenario.traffic):
         _traffic(where, scenario, index, traffic)
     for tap in scenario.taps:
@@ -59,6 +60,22 @@ def _fabric(where: Where, scenario: Scenario) -> None:
         raise ScenarioError(where(("measure_from",)), "statistics would start after the end (duration)")
     if scenario.duration_ps > 100 * 10**12:
         raise ScenarioError(where(("duration",)), "more than 100s of simulated time")
+
+
+def _watchdog(where: Where, scenario: Scenario) -> None:
+    watchdog, storm = scenario.watchdog, scenario.storm
+    for name, value in (("poll", watchdog.poll_ps), ("detection", watchdog.detection_ps)):
+        if value < 1000:
+            raise ScenarioError(where(("watchdog", name)), "a watchdog looks once a nanosecond at most")
+    for host in storm.hosts:
+        if host >= scenario.fabric.hosts:
+            raise ScenarioError(where(("storm", "hosts")), f"host {host} does not exist")
+    if storm.hosts and (
+        scenario.switch.pfc.mode == "off" or storm.priority not in scenario.switch.pfc.priorities
+    ):
+        raise ScenarioError(
+            where(("storm", "priority")), f"class {storm.priority} is not lossless (switch.pfc.priorities)"
+        )
 
 
 def _switch(where: Where, scenario: Scenario) -> None:

@@ -113,6 +113,31 @@ class Switch:
 
 
 @dataclass(frozen=True, slots=True)
+class Watchdog:
+    """The PFC watchdog of every switch, as SONiC has it."""
+
+    enabled: bool = f.flag(False, "watch at all")
+    detection_ps: int = f.time(
+        "200ms", "paused without a frame for so long is a storm (SONiC: 100 ms to 5 s)"
+    )
+    restoration_ps: int = f.time(
+        "200ms", "without a pause frame for so long it is over (SONiC: 100 ms to 60 s)"
+    )
+    poll_ps: int = f.time("100ms", "how often it looks")
+    action: str = f.choice("drop", "what a storm does to its queue", "drop", "forward", "alert")
+
+
+@dataclass(frozen=True, slots=True)
+class Storm:
+    """Broken adapters that send XOFF without end for a while."""
+
+    hosts: tuple[int, ...] = f.numbers([], "hosts whose adapters break (none = no storm)", 4095)
+    priority: int = f.integer(3, "class they stop", 0, 7)
+    start_ps: int = f.time("1ms", "when they break")
+    duration_ps: int = f.time("1s", "how long")
+
+
+@dataclass(frozen=True, slots=True)
 class Ack:
     """Acknowledgements of a reliable connection."""
 
@@ -193,6 +218,8 @@ class Scenario:
     taps: tuple[str, ...] = f.texts([], "where frames are recorded: `host2`, `switch0:2`")
     fabric: Fabric = f.section(Fabric, "topology")
     switch: Switch = f.section(Switch, "switches")
+    watchdog: Watchdog = f.section(Watchdog, "watchdog")
+    storm: Storm = f.section(Storm, "broken adapters")
     host: Host = f.section(Host, "hosts")
     frames: Look = f.section(Look, "how generated frames look")
     traffic: tuple[Traffic, ...] = f.section(Traffic, "one or more tables of messages")
