@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     from roce_pkt.run.machines import Plan
     from roce_pkt.run.observation import Observation
     from roce_pkt.run.observe import MakeWatcher
+    from roce_pkt.run.simulate import OnSamples
     from roce_pkt.run.track import Track
     from roce_pkt.run.watch import Watcher
+    from roce_pkt.scenario.schema import Scenario
 
 
 class Tap(StrEnum):
@@ -75,6 +77,15 @@ def replay(
         str | None, typer.Option("--report", metavar="F.html", help="Write a page with everything on it.")
     ] = None,
     png: Annotated[str | None, typer.Option("--png", metavar="F.png", help="Draw a picture.")] = None,
+    fabric: Annotated[
+        str | None,
+        typer.Option(
+            "--fabric", metavar="SCENARIO.toml", help="Drive another fabric with the capture's messages."
+        ),
+    ] = None,
+    open_loop: Annotated[
+        bool, typer.Option("--open-loop", help="With --fabric: messages begin when they did in the capture.")
+    ] = False,
     force: ForceOption = False,
     udp_port: UdpPortOption = 4791,
 ) -> int:
@@ -97,6 +108,10 @@ def replay(
         if path is not None:
             check_free(path, force=force)
     source = open_capture(capture, udp_port)
+    if fabric is not None:
+        if output is not None or png is not None:
+            raise InputError("-o and --png are for a capture that is observed; leave --fabric out")
+        return _drive(capture, source, fabric, open_loop, form, events, report, force)
     with ExitStack() as stack:
         outputs = _Outputs(stack, capture, output, report, png, force=force)
         tell = None
@@ -124,6 +139,52 @@ def replay(
 
         show(capture, seen)
     return 1 if seen.failed else 0
+
+
+def _drive(
+    name: str, source: Capture, fabric: str, open_loop: bool, form: Format, events: str | None,
+    report: str | None, force: bool,
+) -> int:  # fmt: skip
+    """The capture's messages through another fabric."""
+    from roce_pkt.files import whole_file
+    from roce_pkt.report.simulate_page import SimulationPage
+    from roce_pkt.run.drive import drive
+
+    pages: list[SimulationPage] = []
+    with ExitStack() as stack:
+        stream = None if events is None else stack.enter_context(whole_file(events, force=force))
+
+        def tell(event: Event) -> None:
+            if pages:
+                pages[0].event(event)
+            if stream is not None:
+                stream.write(json.dumps(event.as_json()).encode() + b"\n")
+
+        def watch(scenario: Scenario) -> OnSamples:
+            pages.append(SimulationPage(scenario.duration_ps))
+            return pages[0].samples
+
+        driven = drive(
+            source, fabric, open_loop=open_loop, on_event=tell if events or report else None,
+            watch=watch if report else None,
+        )  # fmt: skip
+    if report is not None:
+        from roce_pkt.report.drive_text import comparison
+        from roce_pkt.report.html import write_html
+
+        page = pages[0].page(
+            f"{name} driven through {driven.result.scenario.get('name', fabric)}", driven.result
+        )
+        page.tables.insert(0, comparison(driven))
+        page.findings = driven.findings + page.findings
+        write_html(report, page, force=force)
+    if form is Format.JSON:
+        print_json(driven.as_json())
+    else:
+        from roce_pkt.report.drive_text import show
+
+        show(name, driven)
+    return 1 if any(f.severity == "error" for f in driven.result.findings) else 0
 
 
 class _Outputs:

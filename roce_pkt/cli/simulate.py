@@ -17,6 +17,7 @@ from roce_pkt.report.text import console
 if TYPE_CHECKING:
     from roce_pkt.capture.model import Interface, Record
     from roce_pkt.events import Event
+    from roce_pkt.report.simulate_page import SimulationPage
 
 
 def simulate(
@@ -56,6 +57,9 @@ def simulate(
     png: Annotated[
         str | None, typer.Option("--png", metavar="FILE", help="Draw rates, alpha and queues.")
     ] = None,
+    report: Annotated[
+        str | None, typer.Option("--report", metavar="F.html", help="Write a page with everything on it.")
+    ] = None,
     form: FormatOption = Format.TEXT,
     force: ForceOption = False,
 ) -> int:
@@ -79,19 +83,26 @@ def simulate(
         loaded = replace(loaded, taps=tuple(taps), written=loaded.written | {"taps": list(taps)})
     if output and not loaded.taps:
         raise InputError("-o needs a place to record: taps in the scenario, or --tap host2")
-    for option, file in (("--events", events), ("--series", series), ("--png", png), ("-o", output)):
+    files = (("--events", events), ("--series", series), ("--png", png), ("--report", report), ("-o", output))
+    for option, file in files:
         if file and Path(file).exists() and not force:
             raise InputError(f"{option} {file}: exists already; give --force to replace it")
     with ExitStack() as stack:
-        sampled = _samplers(stack, series, png, loaded.name, force=force)
+        page = _page(loaded.duration_ps) if report else None
+        sampled = _samplers(stack, series, png, loaded.name, page, force=force)
+        told = _event_writer(stack, events, force=force) if events else None
         result = room.simulate(
             loaded,
-            on_event=_event_writer(stack, events, force=force) if events else None,
+            on_event=told if page is None else page.and_events(told),
             on_frame=_frame_writer(stack, output, force=force) if output else None,
             on_samples=sampled,
             sample_every_ps=parse_time_ps(every, "--every"),
             progress=stack.enter_context(_progress(loaded.duration_ps)),
         )
+    if report and page is not None:
+        from roce_pkt.report.html import write_html
+
+        write_html(report, page.page(loaded.name, result), force=force)
     if form is Format.JSON:
         print_json(result.as_json())
     else:
@@ -99,6 +110,12 @@ def simulate(
 
         show(result)
     return 1 if any(f.severity == "error" for f in result.findings) else 0
+
+
+def _page(span_ps: int) -> SimulationPage:
+    from roce_pkt.report.simulate_page import SimulationPage
+
+    return SimulationPage(span_ps)
 
 
 def _preset(name: str, given: dict[str, str]) -> Any:
@@ -135,8 +152,16 @@ def _frame_writer(stack: ExitStack, path: str, *, force: bool) -> Callable[[Reco
     return write
 
 
-def _samplers(stack: ExitStack, series: str | None, png: str | None, name: str, *, force: bool) -> Any:
-    """What takes the samples: a file, a picture, both, or nothing."""
+def _samplers(
+    stack: ExitStack,
+    series: str | None,
+    png: str | None,
+    name: str,
+    page: SimulationPage | None,
+    *,
+    force: bool,
+) -> Any:
+    """What takes the samples: a file, a picture, a page, or nothing."""
     from roce_pkt.files import whole_file
 
     takers: list[Any] = []
@@ -153,6 +178,8 @@ def _samplers(stack: ExitStack, series: str | None, png: str | None, name: str, 
         stream = stack.enter_context(whole_file(png, force=force))
         stack.callback(lambda: curves.draw(stream, name))
         takers.append(curves)
+    if page is not None:
+        takers.append(page.samples)
     if not takers:
         return None
 

@@ -74,11 +74,14 @@
   const chart = make("div", { id: "chart" });
 
   function curveTrace(panel, curve, axis) {
+    // curves without a group are told apart by their place
+    const alone = panel.curves.filter((one) => one.group === null);
+    const color = curve.group === null && alone.length > 1 ? PALETTE[alone.indexOf(curve) % PALETTE.length] : colorOf(curve.group);
     const width = { main: 2, thin: 1, dotted: 1.2 }[curve.weight];
     return {
       type: "scatter", mode: "lines", x: curve.t, y: curve.v, xaxis: "x", yaxis: axis, meta: curve.group,
       visible: isShown(curve.group), opacity: curve.weight === "thin" ? 0.55 : 1,
-      line: { shape: curve.shape === "step" ? "hv" : "linear", width, color: colorOf(curve.group), dash: curve.weight === "dotted" ? "dot" : "solid" },
+      line: { shape: curve.shape === "step" ? "hv" : "linear", width, color, dash: curve.weight === "dotted" ? "dot" : "solid" },
       hovertemplate: `${nameOf(curve)}: %{y:.4~g} ${panel.unit}<br>%{x:.6~g} ${page.time_unit}<extra></extra>`,
     };
   }
@@ -113,10 +116,9 @@
       for (const bands of panel.bands) {
         if (!bands.shade) continue;
         const from = numbers(bands.from), to = numbers(bands.to);
-        if (from.length > MOST_SHADES) continue;
         from.forEach((x0, i) => out.push({ type: "rect", xref: "x", yref: "paper", x0, x1: to[i], y0: 0, y1: 1, layer: "below", line: { width: 0 }, fillcolor: "rgba(213,94,0,0.10)" }));
       }
-    return out;
+    return out.length > MOST_SHADES ? [] : out;
   }
 
   const heightOf = (panel) => (panel.lanes.length ? LANE_HEIGHT * panel.lanes.length + 8 : CURVE_HEIGHT);
