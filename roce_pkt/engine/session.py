@@ -92,7 +92,7 @@ class Session:
 
         if not is_compiled(run):
             announce_compile("the simulator")
-        run(self.built.w, 0)  # type: ignore[no-untyped-call]
+        run(self.built.w, 0)
 
     def advance(self, until_ps: int) -> None:
         """Run until `until_ps`.
@@ -113,7 +113,7 @@ class Session:
         w = self.built.w
         while self.now_ps < until_ps:
             with self.built.law.watched():
-                run(w, until_ps)  # type: ignore[no-untyped-call]
+                run(w, until_ps)
             stop, w["stop"] = int(w["stop"]), records.GO
             if stop == records.POOL_EMPTY:
                 raise InputError(

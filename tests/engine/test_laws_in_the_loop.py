@@ -193,7 +193,10 @@ def test_a_law_by_notifications_and_timer(tmp_path):
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("def on_ack(p, s, ack, now):\n    s.rat_bps = 1.0\n", "s has no 'rat_bps' (did you mean 'rate_bps'?)"),
+        (
+            "def on_ack(p, s, ack, now):\n    s.rat_bps = 1.0\n",
+            "s has no 'rat_bps' (did you mean 'rate_bps'?)",
+        ),
         ("def on_ack(p, s, ack, now):\n    s.rate_bps = 1 / 0\n", ":2: on_ack: ZeroDivisionError"),
         ("def on_ack(p, s, ack, now):\n    s.rate_bps = float('nan')\n", ":1: on_ack leaves s.rate_bps = Na"),
         ("def on_ack(p, s, ack, now):\n    s.rate_bps = -5.0\n", ":1: on_ack leaves s.rate_bps = -5"),

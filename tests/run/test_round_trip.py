@@ -56,7 +56,8 @@ def both(tmp_path, profile, qps):
         flows = {}
         for event in found:
             # alpha's own steps are told by a replay only; what comes after the last frame, by the engine only
-            if event.kind in ("rp.cut", "rp.increase") and event.flow.src == SENDER and event.time_ns < last_ns - 1:
+            told = event.kind in ("rp.cut", "rp.increase") and event.flow.src == SENDER
+            if told and event.time_ns < last_ns - 1:
                 flows.setdefault(event.flow, []).append(event)
         out.append(flows)
     return *out, seen
