@@ -7,6 +7,8 @@ if TYPE_CHECKING:
     from roce_pkt.capture import Capture as Capture
     from roce_pkt.capture import open as open  # noqa: A004 - the promised name
     from roce_pkt.capture.frames import Frames as Frames
+    from roce_pkt.run.drive import drive as drive
+    from roce_pkt.run.generate import generate as generate
     from roce_pkt.run.observe import observe as observe
     from roce_pkt.run.simulate import simulate as simulate
 
@@ -15,6 +17,8 @@ __version__ = "0.1.0"
 _LAZY = {
     "Capture": "roce_pkt.capture",
     "Frames": "roce_pkt.capture.frames",
+    "drive": "roce_pkt.run.drive",
+    "generate": "roce_pkt.run.generate",
     "observe": "roce_pkt.run.observe",
     "open": "roce_pkt.capture",
     "simulate": "roce_pkt.run.simulate",
