@@ -35,6 +35,8 @@ def show(name: str, seen: Observation) -> None:
     out.print(Text(f"{printable(name)}: {seen.frames} frames in {span}, {seen.roce} RoCE", style="bold"))
     if seen.flows:
         out.print(_setup_line(seen))
+        if seen.paced.text:
+            out.print(Text(seen.paced.text, style="dim"), soft_wrap=False, width=WIDTH)
         out.print(_flows(seen), soft_wrap=False, width=WIDTH)
         _rest(out, seen)
         _pictures(out, seen)
@@ -121,10 +123,12 @@ def _pauses(seen: Observation) -> Table:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
-    for head in ("pauses sent by", "class", "XOFF", "XON", "paused"):
+    for head in ("pauses sent by", "class", "XOFF", "XON", "paused", "share", "inside"):
         table.add_column(head, justify="left" if head == "pauses sent by" else "right")
     for pause in seen.pauses:
         paused = "line rate unknown" if pause.paused_ns is None else format_time_ns(pause.paused_ns)
         priority = "all" if pause.priority is None else str(pause.priority)
-        table.add_row(pause.direction, priority, str(pause.xoff), str(pause.xon), paused)
+        share = "-" if pause.share is None else f"{pause.share:.1%}"
+        inside = "?" if pause.violations is None else str(pause.violations)
+        table.add_row(pause.direction, priority, str(pause.xoff), str(pause.xon), paused, share, inside)
     return table

@@ -160,6 +160,9 @@ def seen(
         since = key.may_ps
         if place >= 0:
             since = int(owed[k, 3 * place])
+            # paced together, whoever is told has been what the other's mark asked for
+            flows[int(owed[k, 3 * place + 1])].expected -= 1
+            count.expected += 1
             strike(key, owed, k, place)
         else:
             count.expected += 1

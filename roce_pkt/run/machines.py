@@ -231,6 +231,8 @@ class Machines:
 
     def _sent(self, rows: Rows) -> Sent:
         """Frames of the senders there are, by sender."""
+        if len(rows) > MANY_FRAMES:
+            return self._sent_compiled(rows)
         which = np.flatnonzero(rows.having(DATA))
         sender = self.senders.number[rows.flow[which]]
         which, sender = which[sender != NO_SENDER], sender[sender != NO_SENDER]
@@ -239,6 +241,18 @@ class Machines:
         which = which[order]
         times = (rows.time_ns[which] - self.plan.origin_ns) * PS_PER_NS - self.setup.to_sender_ps
         return Sent(sender[order], times, rows.octets[which].astype(np.int64), rows.number[which])
+
+    def _sent_compiled(self, rows: Rows) -> Sent:
+        from roce_pkt.run.kernel_sent import count, place
+
+        number, counts = self.senders.number, np.zeros(len(self.senders) + 1, np.int64)
+        total = count(rows.flags, rows.flow, number, counts)
+        sender, times, octets, frames = np.empty((4, total), np.int64)
+        place(
+            rows.flags, rows.flow, rows.time_ns, rows.octets, rows.number, number, np.cumsum(counts),
+            self.setup.to_sender_ps, self.plan.origin_ns, sender, times, octets, frames,
+        )  # fmt: skip
+        return Sent(sender, times, octets, frames)
 
     def _senders(self, rows: Rows) -> None:
         """What senders sent, then what became of their rates, then how both compare."""

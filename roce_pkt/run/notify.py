@@ -202,6 +202,12 @@ class NotificationPoint:
             found.append(self._log[: int(self._c.logged)].copy())
             self._c.logged = 0
 
+    def total(self, *names: str) -> int:
+        """Sum of some counts over all flows."""
+        if self._compiled:
+            return int(sum(self._flows[name].sum() for name in names))
+        return int(sum(getattr(flow, name) for flow in self._flows for name in names))
+
     def count(self, flow: int) -> Any:
         """What came of a flow's notifications, a `judge.FLOW`."""
         return judge.FlowCount(self._flows[flow]) if self._compiled else self._flows[flow]

@@ -127,8 +127,7 @@ def _owes(
     end_ps = (int(rows.time_ns[-1]) - origin_ns) * PS_PER_NS
     machine.add(rows, end_ps)
     machine.finish(end_ps)
-    counts = [machine.count(flow) for flow in range(len(survey.flows))]
-    return sum(int(c.missing + c.early + c.late + c.wrong_qp) for c in counts)
+    return machine.total("missing", "early", "late", "wrong_qp")
 
 
 class _Times:
