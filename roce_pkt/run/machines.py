@@ -33,7 +33,7 @@ from roce_pkt.run.wire import MANY_FRAMES, Paces
 from roce_pkt.units import PS_PER_NS
 
 Ints = NDArray[np.int64]
-MANY_STEPS = 30_000
+MANY_STEPS = 150_000
 """Steps of reaction points for which loading compiled code pays."""
 RADIX_SENDERS = 1 << 15
 """Below this numbers sort by radix."""
