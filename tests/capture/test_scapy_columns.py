@@ -10,12 +10,11 @@ from conftest import PCAPS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from roce_pkt import layers as scapy_layers
 from roce_pkt.capture import open as open_capture
 from roce_pkt.capture.frames import address_text
 from roce_pkt.capture.model import Record
 from roce_pkt.capture.writer import write_pcap
-
-scapy_layers = pytest.importorskip("roce_pkt.layers")
 
 # column -> (layer, field) where the names differ from the layer's own
 RENAMED = {

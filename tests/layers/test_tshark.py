@@ -9,23 +9,10 @@ import subprocess
 import pytest
 from scapy.layers.l2 import Ether
 from scapy.utils import wrpcap
+from tshark import HEURISTICS
 
 from roce_pkt.layers import PAUSE, pfc
 from roce_pkt.wire.opcode import OPCODES
-
-# payload patterns that look like another protocol, not the packet's own headers, drive these
-HEURISTICS = (
-    "smcr_infiniband",
-    "smb_direct_infiniband",
-    "rpcrdma_infiniband",
-    "nvme_rdma",
-    "lnet_ib",
-    "iser_infiniband",
-    "eth_over_ib",
-    "mellanox_eoib",
-    "sdp_infiniband",
-    "fc_infiniband",
-)
 
 BTH_FIELDS = {
     "opcode": "opcode",

@@ -185,7 +185,8 @@ def test_series(tmp_path, suffix):
     if suffix == "jsonl":
         rows = [json.loads(line) for line in path.read_text().splitlines()]
     else:
-        pq = pytest.importorskip("pyarrow.parquet")
+        import pyarrow.parquet as pq
+
         rows = pq.read_table(path).to_pylist()
     ports = [r for r in rows if r.get("port")]
     flows = [r for r in rows if r.get("flow")]
@@ -196,7 +197,6 @@ def test_series(tmp_path, suffix):
 
 
 def test_picture(tmp_path):
-    pytest.importorskip("matplotlib")
     path = tmp_path / "p.png"
     done = run(["simulate", "--preset", "two-to-one", "--set", "duration=1ms", "--set", "measure_from=0us",
                 "--png", str(path)])  # fmt: skip
