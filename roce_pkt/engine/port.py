@@ -87,7 +87,7 @@ def leave_switch(w, p, d, k, f, t):
     """A packet leaves a switch's queue: account it, mark it, and let its sender go on."""
     size = np.int64(f.size)
     rows.queue_changes(w, p, d, -size, t)
-    if w.mark_at_dequeue and (f.ecn == ECT0 or f.ecn == ECT1) and w.ecn and marks(w, d, k.queued_bytes):
+    if w.mark_at_dequeue and (f.ecn == ECT0 or f.ecn == ECT1) and w.ecn and marks(d, d, k.queued_bytes):
         mark(w, p, d, f, t)
     g = group_at(w, f.group)
     n = node_at(w, d.node)
@@ -228,6 +228,7 @@ def put_on_wire(w, p, d, x, t):
         packet_at(w, other.arriving_last).next = x
     other.arriving_last = x
     w.frames_sent += 1
+    d.sent_bytes += f.size
     if d.tap:
         rows.record(w, p, x, 1, t)
 

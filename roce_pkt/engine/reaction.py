@@ -60,7 +60,7 @@ def leave_sender(w, q, x, size, t):
 
 @cold
 def leave_switch(w, d, x, f, t):
-    """A packet leaves a switch by port d: data gets the port's record, everything is counted."""
+    """A packet leaves a switch by port d: data gets the port's record."""
     if f.kind == DATA:
         place = place_of(w, x)
         hops = telemetry_at(w, np.uint32(place + np.uint32(HOPS)))
@@ -72,7 +72,6 @@ def leave_switch(w, d, x, f, t):
             time = (t // TIME_UNIT_PS) & TIME_MASK
             word = np.int64(d.speed) << SPEED_SHIFT | time << TIME_SHIFT | sent << SENT_SHIFT | queue
             set_telemetry(w, np.uint32(place + np.uint32(FIRST_HOP) + np.uint32(hops)), np.uint64(word))
-    d.sent_bytes += f.size
 
 
 @cold

@@ -76,6 +76,7 @@ WORLD = np.dtype(
         ("cc_array", "u8"),
         ("np_array", "u8"),
         ("ack_array", "u8"),
+        ("flowlet_array", "u8"),
         ("before_array", "u8"),
         ("telemetry_array", "u8"),
         ("rp_bytes", "u8"),  # of one state of the law
@@ -95,9 +96,7 @@ WORLD = np.dtype(
         ("frame_limit", "u4"),
         ("sample_limit", "u4"),
         # what the scenario sets for all
-        ("kmin_bytes", "i8"),
-        ("kmax_bytes", "i8"),
-        ("pmax", "f8"),
+        ("buffer_bytes", "i8"),
         ("ecn", "u1"),
         ("mark_at_dequeue", "u1"),
         ("pause_mode", "u1"),
@@ -105,6 +104,8 @@ WORLD = np.dtype(
         ("called", "u1"),  # 1: a law by address, 2: a user's own
         ("repaces", "u1"),  # a new rate also moves the packet that waits
         ("notifies", "u1"),  # 0: marks are not answered by notification packets
+        ("routing", "u1"),  # among equal ways: by flow, flowlet, or packet
+        ("flowlet_gap_ps", "i8"),
         ("echoes", "u1"),  # 1: they come back in acknowledgements
         ("telemetry_words", "u4"),  # for each packet: when sent, hops, then a word a hop
         ("int_scale", "i8"),
@@ -139,6 +140,11 @@ BUILT_IN, OWN = 1, 2
 """`called`: whose law is called by address."""
 
 NO_PAUSE, PFC, PAUSE_8023 = 0, 1, 2
+PER_FLOW, PER_FLOWLET, PER_PACKET = range(3)
+ROUTINGS = ("ecmp", "flowlet", "per-packet")
+FLOWLET_MASK = 0xFFF
+"""A switch remembers this many flowlets, less one."""
+FLOWLET = np.dtype([("last_ps", "i8"), ("turn", "i8")], align=True)
 
 NODE = np.dtype(
     [
@@ -150,6 +156,7 @@ NODE = np.dtype(
         ("first_port", "u4"),
         ("first_half", "u4"),
         ("route", "u4"),  # of its routing table, one entry a host
+        ("flowlets", "u4"),  # first of its flowlet entries
         ("salt", "u4"),  # of its ECMP hash
         ("host", "u1"),
     ],
@@ -194,7 +201,10 @@ PORT = np.dtype(
         ("pause_due_ps", "i8"),
         ("quantum_ps", "i8"),
         ("refresh_ps", "i8"),
-        ("sent_bytes", "i8"),  # counted for telemetry only
+        ("sent_bytes", "i8"),
+        ("kmin_bytes", "i8"),
+        ("kmax_bytes", "i8"),
+        ("pmax", "f8"),
         ("ignores", "u1"),  # classes whose pauses the watchdog has made it ignore
         ("discards", "u1"),  # classes whose frames it drops instead
         # statistics
@@ -399,6 +409,7 @@ class Arrays:
     np: NDArray[Any]
     ack: NDArray[Any]
     before: NDArray[Any]
+    flowlet: NDArray[Any]
     telemetry: NDArray[Any]  # 64-bit words; `np` is the field above here
 
     def connect(self, w: Any) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_pkt.engine import records, rows, world
+from roce_pkt.engine.adaptive_ecn import AdaptiveEcn
 from roce_pkt.engine.deadlock import DeadlockWatch
 from roce_pkt.engine.overseer import Hands, Overseer
 from roce_pkt.engine.watch import BrokenAdapter, Watcher
@@ -48,6 +49,8 @@ def overseers(scenario: Scenario, built: world.Built) -> list[Overseer]:
         found.append(Watcher(hands, scenario.watchdog))
     if scenario.switch.pfc.mode != "off" and built.topology.switches > 1:
         found.append(DeadlockWatch(hands))
+    if scenario.switch.ecn.enabled and scenario.switch.ecn.adaptive:
+        found.append(AdaptiveEcn(hands, scenario.switch.ecn))
     return found
 
 
@@ -70,6 +73,7 @@ class Session:
     overseers: list[Overseer] = field(init=False)
     _held: dict[str, list[NDArray[Any]]] = field(init=False, default_factory=dict)
     _sampled: int = field(init=False, default=0)
+    _sent_before: Any = field(init=False, default=0)
 
     def __post_init__(self) -> None:
         self.built = world.build(self.scenario, trace=self.trace, sample_every_ps=self.sample_every_ps)
@@ -180,8 +184,14 @@ class Session:
         for name in ("ce", "cnps", "again", "naks", "timeouts", "received_bytes"):
             half[name] = 0
         line["paused_ps"] = 0
+        self._sent_before = port["sent_bytes"].copy()
         line["paused_since_ps"] = np.maximum(line["paused_since_ps"], now)
         self.built.arrays.histogram[:] = 0
+
+    def sent_bytes(self) -> NDArray[np.int64]:
+        """Octets each port has sent since statistics count, (ports,)."""
+        sent: NDArray[np.int64] = self.built.arrays.port["sent_bytes"] - self._sent_before
+        return sent
 
     def settle(self) -> None:
         """Bring time-weighted statistics up to now."""

@@ -102,6 +102,7 @@ def build(scenario: Scenario, *, trace: bool = False, sample_every_ps: int = 0) 
         cc=law.parameters,
         np=law.np_parameters,
         ack=np.zeros(1, ACK),
+        flowlet=_flowlets(scenario, net, node),
         before=np.zeros(1, law.law.STATE),
         telemetry=np.zeros(pool * law.telemetry_words, np.uint64),
     )
@@ -148,6 +149,8 @@ def _ports(scenario: Scenario, net: Topology, sizes: FrameSizes, resolved: dict[
         p["speed"] = control_law.speed_code(end.rate_bps)
         p["dice"], p["dice_step"] = dice.stream_of(scenario.seed, index)
     port["known_size"] = -1
+    ecn = scenario.switch.ecn
+    port["kmin_bytes"], port["kmax_bytes"], port["pmax"] = ecn.kmin_bytes, ecn.kmax_bytes, ecn.pmax
     port["pause_due_ps"] = NEVER_PS
     port["weighted"] = weighted
     resolved["switch.pfc.refresh"] = f"{int(port['refresh_ps'].max())}ps"
@@ -288,20 +291,25 @@ def _routes(net: Topology, node: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np
     return route, np.array(paths or [0], np.uint32)
 
 
+def _flowlets(scenario: Scenario, net: Topology, node: NDArray[Any]) -> NDArray[Any]:
+    """What each switch remembers of flowlets."""
+    each = records.FLOWLET_MASK + 1 if scenario.fabric.routing == "flowlet" else 0
+    node["flowlets"][net.hosts :] = np.arange(net.switches) * each
+    return np.zeros(max(net.switches * each, 1), records.FLOWLET)
+
+
 def _settings(
     s: Any, scenario: Scenario, sizes: FrameSizes, law: control_law.ControlLaw, resolved: dict[str, Any]
 ) -> None:
     """Write what the scenario sets for all into `w`."""
     host, switch = scenario.host, scenario.switch
-    s["kmin_bytes"], s["kmax_bytes"], s["pmax"] = (
-        switch.ecn.kmin_bytes,
-        switch.ecn.kmax_bytes,
-        switch.ecn.pmax,
-    )
+    s["buffer_bytes"] = switch.buffer_bytes
     s["ecn"], s["mark_at_dequeue"] = switch.ecn.enabled, switch.ecn.mark == "dequeue"
     s["pause_mode"] = PAUSE_MODES[switch.pfc.mode]
     s["cnp_on_nack"] = law.cnp_on_nack
     law.install(s)
+    s["routing"] = records.ROUTINGS.index(scenario.fabric.routing)
+    s["flowlet_gap_ps"] = scenario.fabric.flowlet_gap_ps
     s["ack_class"] = queue_pairs.class_of(scenario, host.ack.dscp)
     s["cnp_class"] = queue_pairs.class_of(scenario, law.cnp_dscp)
     s["ack_every"], s["mtu_bytes"] = host.ack.every, host.mtu_bytes

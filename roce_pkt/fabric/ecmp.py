@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -16,6 +18,31 @@ ROCE_PORT = 4791
 def path(flow_hash: int, switch_seed: int, paths: int) -> int:
     """Which of `paths` equal paths a flow takes at a switch."""
     return (mixed((flow_hash ^ switch_seed) & 0xFFFFFFFF) * paths) >> 32
+
+
+@law
+def packet_path(flow_hash: int, position: int, switch_seed: int, paths: int) -> int:
+    """Which of `paths` equal paths a packet takes when packets are spread one by one."""
+    return path(flow_hash ^ mixed((position * 0x9E3779B1) & 0xFFFFFFFF), switch_seed, paths)
+
+
+@law
+def flowlet_path(entry: Any, flow_hash: int, switch_seed: int, paths: int, gap_ps: int, now: int) -> int:
+    """Which of `paths` equal paths a flow takes now: it may change after a pause of `gap_ps`.
+
+    Args:
+        entry: The switch's memory of flows with this hash: `last_ps`, `turn`.
+        flow_hash: Of the flow.
+        switch_seed: Of the switch.
+        paths: Their number.
+        gap_ps: A pause long enough that no packet overtakes one before it.
+        now: Picoseconds.
+    """
+    # spec: Vanini et al., "Let It Flow", NSDI 2017: a flowlet begins after a gap, and picks at random
+    if now - entry.last_ps > gap_ps:
+        entry.turn += 1
+    entry.last_ps = now
+    return path(flow_hash ^ mixed((entry.turn * 0x85EBCA77) & 0xFFFFFFFF), switch_seed, paths)
 
 
 def flow_hashes(

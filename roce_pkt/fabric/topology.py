@@ -72,6 +72,11 @@ class Topology:
         name = self.node_name(port.node)
         return name if port.node < self.hosts else f"{name}:{port.number}"
 
+    @property
+    def names(self) -> list[str]:
+        """Every port's name, in order."""
+        return [self.port_name(index) for index in range(len(self.ports))]
+
     def next_ports(self) -> dict[tuple[int, int], list[int]]:
         """Ports on a shortest path: (switch node, destination host) -> port indices.
 

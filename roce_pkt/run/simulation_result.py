@@ -12,10 +12,14 @@ from roce_pkt.engine.overseer import Seen
 from roce_pkt.engine.session import Session
 from roce_pkt.errors import Severity
 from roce_pkt.fabric.pause import paused_total_ps
+from roce_pkt.run.path_shares import PathShares, path_shares
 from roce_pkt.run.simulation_names import Names
 from roce_pkt.units import PS_PER_NS, PS_PER_S
 
 MOST_FLOWS = 8
+FULL_LINK, UNEVEN = 0.8, 1.5
+"""A path collision: a link loaded so far that carries so many times an even share."""
+MOST_COLLISIONS = 8
 VICTIM_PAUSED_SHARE = 0.1
 """A flow is a victim when its sender was paused this share of the time and its own way out was free."""
 
@@ -92,6 +96,7 @@ class Simulation:
         flows: In the scenario's order.
         ports: Ports of switches, then host ports that were paused.
         findings: By severity.
+        paths: Sets of equal paths, the least evenly used first.
     """
 
     scenario: dict[str, Any]
@@ -99,6 +104,7 @@ class Simulation:
     flows: list[FlowResult]
     ports: list[PortResult]
     findings: list[SimulationFinding] = field(default_factory=list)
+    paths: list[PathShares] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         """The result as one JSON document."""
@@ -108,6 +114,7 @@ class Simulation:
             "flows": [asdict(f) for f in self.flows],
             "ports": [asdict(p) for p in self.ports],
             "findings": [asdict(f) for f in self.findings],
+            "paths": [asdict(p) for p in self.paths],
         }
 
 
@@ -128,6 +135,7 @@ def collect(session: Session, names: Names, wall_s: float, cpu_s: float, *, inte
     session.settle()
     flows = _flows(session, names)
     ports = _ports(session, names)
+    paths = path_shares(session, names)
     w = session.built.w
     data = int(w["data_sent"])
     summary = {
@@ -143,7 +151,7 @@ def collect(session: Session, names: Names, wall_s: float, cpu_s: float, *, inte
         "interrupted": interrupted,
     }
     written = _written(session)
-    return Simulation(written, summary, flows, ports, _findings(session, names, flows, ports))
+    return Simulation(written, summary, flows, ports, _findings(session, names, paths, flows, ports), paths)
 
 
 def _written(session: Session) -> dict[str, Any]:
@@ -233,7 +241,7 @@ def _ports(session: Session, names: Names) -> list[PortResult]:
 
 
 def _findings(
-    session: Session, names: Names, flows: list[FlowResult], ports: list[PortResult]
+    session: Session, names: Names, paths: list[PathShares], flows: list[FlowResult], ports: list[PortResult]
 ) -> list[SimulationFinding]:
     now = session.now_ps // PS_PER_NS
     found = [
@@ -244,14 +252,48 @@ def _findings(
         if f.failed
     ]
     found += [
-        SimulationFinding("drop", "warning", now, f"{p.name} dropped {p.drops} frames: no buffer")
+        SimulationFinding(
+            "drop", "warning", now, f"{p.name} dropped {p.drops} frames: {_why_dropped(session, p.name)}"
+        )
         for p in ports
         if p.drops
     ]
     found += [_told(seen, names) for overseer in session.overseers for seen in overseer.seen]
+    found += _collisions(session, paths, now)
     if not any(f.rule == "deadlock" for f in found):  # everybody is a victim then
         found += _victims(session, flows, now)
     return found
+
+
+def _why_dropped(session: Session, name: str) -> str:
+    """No buffer, unless the watchdog had taken the port's class out."""
+    stormy = any(
+        seen.rule == "pfc-storm" and seen.text.startswith(f"{name} ")
+        for overseer in session.overseers
+        for seen in overseer.seen
+    )
+    return "the watchdog's doing" if stormy and session.scenario.watchdog.action == "drop" else "no buffer"
+
+
+def _collisions(session: Session, paths: list[PathShares], now: int) -> list[SimulationFinding]:
+    """Sets of equal paths of which one is full while others have room."""
+    rate_of = dict(zip(session.built.topology.names, session.built.topology.ports, strict=True))
+    seconds = measured_ps(session) / PS_PER_S
+    found = []
+    for one in paths:
+        busiest = one.sent_bytes.index(max(one.sent_bytes))
+        load = (
+            one.sent_bytes[busiest] * 8 / seconds / rate_of[one.ports[busiest]].rate_bps if seconds else 0.0
+        )
+        if load > FULL_LINK and one.busiest_share > UNEVEN:
+            idle = sum(part * len(one.ports) < 0.5 * sum(one.sent_bytes) for part in one.sent_bytes)
+            text = (
+                f"{one.ports[busiest]} is full: {one.busiest_share:.1f} times an even share"
+                f" of {len(one.ports)} equal paths, of which {idle} carry less than half of one"
+                f" (entropy {one.entropy:.2f})"
+            )
+            found.append(SimulationFinding("path-collision", "warning", now, text))
+    return found[:MOST_COLLISIONS]
 
 
 def _told(seen: Seen, names: Names) -> SimulationFinding:

@@ -86,6 +86,10 @@ def _switch(where: Where, scenario: Scenario) -> None:
                 where(("switch", "ecn", name)),
                 f"{value} octets is above the buffer, {switch.buffer_bytes} octets (switch.buffer)",
             )
+    if switch.ecn.adapt_every_ps < 1_000_000:
+        raise ScenarioError(
+            where(("switch", "ecn", "adapt_every")), "looking more than once a microsecond is no use"
+        )
     if switch.ecn.kmin_bytes > switch.ecn.kmax_bytes:
         raise ScenarioError(where(("switch", "ecn", "kmin")), "kmin is above kmax")
     if switch.buffer_bytes < 2 * scenario.host.mtu_bytes:

@@ -49,7 +49,8 @@ class Fabric:
     delay_ps: int = f.time("1us", "one-way delay of host links (5 ns a metre)")
     trunk_rate_bps: float = f.rate("same", "rate of links between switches", same=NONE)
     trunk_delay_ps: int = f.time("same", "delay of links between switches", same=NONE)
-    routing: str = f.choice("ecmp", "choice among equal paths", "ecmp")
+    routing: str = f.choice("ecmp", "choice among equal paths", "ecmp", "flowlet", "per-packet")
+    flowlet_gap_ps: int = f.time("50us", "flowlet: a flow that paused so long may take another path")
     frame_overhead_bytes: int = f.size(
         "real", "octets a frame adds to its payload on the wire, to compare with other models", real=NONE
     )
@@ -65,6 +66,10 @@ class Ecn:
     kmax_bytes: int = f.size("1600KB", "queue above which every ECT frame is marked")
     pmax: float = f.fraction(0.2, "probability of a mark at kmax")
     mark: str = f.choice("enqueue", "which queue a frame is judged by", "enqueue", "dequeue")
+    adaptive: bool = f.flag(False, "each port scales kmin and kmax by its load, marks and queue")
+    adapt_every_ps: int = f.time("100us", "adaptive: interval between two looks")
+    adapt_low: float = f.fraction(0.1, "adaptive: smallest scale", 0.01, 1.0)
+    adapt_high: float = f.fraction(16.0, "adaptive: largest scale", 1.0, 1000.0)
 
 
 @dataclass(frozen=True, slots=True)
