@@ -42,7 +42,15 @@ _ROOM_SOURCES = {
     "engine": ("jit.py", "cc", "endpoint", "engine", "fabric"),
     "flows": ("jit.py", "capture/columns.py", "flows", "wire"),
     "run": ("jit.py", "cc", "endpoint", "fabric/pause.py", "run"),
-    "traffic": ("jit.py", "wire", "traffic", "scenario/schema.py", "capture/kernel_crc.py"),
+    "traffic": (
+        "jit.py",
+        "wire",
+        "traffic",
+        "scenario/schema.py",
+        "scenario/pace.py",
+        "scenario/sizes.py",
+        "capture/kernel_crc.py",
+    ),
 }
 """What a room's kernels are made from, where that is less than the whole package."""
 

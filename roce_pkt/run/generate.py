@@ -20,11 +20,12 @@ from roce_pkt.errors import InputError
 from roce_pkt.files import whole_file
 from roce_pkt.scenario import presets
 from roce_pkt.scenario.checks import TAP
+from roce_pkt.scenario.plan import Plan, plan
 from roce_pkt.scenario.schema import Scenario
 from roce_pkt.traffic import frame_kernel, setup
 from roce_pkt.traffic.framing import Framer
-from roce_pkt.traffic.plan import Plan, plan
 from roce_pkt.traffic.rows import RESPONDER, ROW
+from roce_pkt.traffic.start import world_of
 from roce_pkt.units import PS_PER_NS
 
 BATCH_ROWS = 1 << 15
@@ -84,7 +85,7 @@ class Generation:
         if not jit.is_compiled(schedule.run):
             jit.announce_compile("the generator")
         run: Any = schedule.run
-        world = self.plan.world()
+        world = world_of(self.plan)
         rows = np.zeros(BATCH_ROWS, ROW)
         while count := run(world, rows):
             yield rows[:count]

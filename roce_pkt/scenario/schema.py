@@ -23,6 +23,7 @@ VERBS = (
     "send", "send_imm", "send_inv", "write", "write_imm", "read", "atomic", "cmp_swp", "fetch_add", "flush",
     "atomic_write",
 )  # fmt: skip
+VERB_NUMBER = {name: number for number, name in enumerate(VERBS)}
 SIZES = ("fixed", "uniform", "log-normal", "web-search", "hadoop", "storage", "ai-collectives")
 ARRIVALS = ("constant", "poisson", "on-off", "burst")
 AUTO = -1

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from roce_pkt import jit
 from roce_pkt.capture.kernel_crc import SCRATCH_BYTES, crc_address, slicing_table
 from roce_pkt.scenario.addresses import host_ip, host_mac
+from roce_pkt.scenario.plan import Half, Plan
 from roce_pkt.scenario.schema import Scenario
 from roce_pkt.traffic import frame_kernel as k
-from roce_pkt.traffic.plan import Half, Plan
 from roce_pkt.wire import ib, net
 from roce_pkt.wire.build import Path, roce_frame
 from roce_pkt.wire.entropy import sport_from_flow_label, sport_from_qpns

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from roce_pkt.scenario.plan import Plan
 from roce_pkt.traffic.peer import Packet, Work
-from roce_pkt.traffic.plan import Plan
 from roce_pkt.traffic.rows import REQUESTER, ROW
 from roce_pkt.traffic.verbs import (
     ACKNOWLEDGE,

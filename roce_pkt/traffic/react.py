@@ -18,15 +18,16 @@ from roce_pkt.capture.model import LINK_ETHERNET, Record
 from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.edit.impair import LOST, Impairer
 from roce_pkt.endpoint.behaviour import PROFILES
+from roce_pkt.scenario.pace import L1_BYTES, Pace, pace_of
+from roce_pkt.scenario.plan import ENDLESS_COUNT, Half, Plan
+from roce_pkt.scenario.schema import VERB_NUMBER
+from roce_pkt.scenario.sizes import QUANTILES, quantiles
 from roce_pkt.traffic.frame_kernel import RECORD_BYTES
 from roce_pkt.traffic.framing import Framer
-from roce_pkt.traffic.pace import L1_BYTES, Pace, pace_of
 from roce_pkt.traffic.packet_row import packet_row
 from roce_pkt.traffic.peer import Packet, Peer, Work
-from roce_pkt.traffic.plan import ENDLESS_COUNT, Half, Plan
 from roce_pkt.traffic.rows import REQUESTER, RESPONDER
-from roce_pkt.traffic.sizes import QUANTILES, quantiles
-from roce_pkt.traffic.verbs import MESSAGE, NUMBER, ORDER, READ, SERVICES
+from roce_pkt.traffic.verbs import MESSAGE, ORDER, READ, SERVICES
 from roce_pkt.units import PS_PER_NS, PS_PER_S
 from roce_pkt.wire import net
 from roce_pkt.wire.frame import dissect
@@ -154,7 +155,7 @@ class Reaction:
                 return self._work(n, int(m["verb"]), int(m["length"]), start)
             if n >= (traffic.count or ENDLESS_COUNT) or self._now >= scenario.duration_ps:
                 return None
-            return self._work(n, NUMBER[traffic.verb], length(), start)
+            return self._work(n, VERB_NUMBER[traffic.verb], length(), start)
 
         peer = Peer(
             SERVICES.index(traffic.transport), scenario.host.transport,

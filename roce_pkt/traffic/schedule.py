@@ -15,11 +15,11 @@ import numpy as np
 
 from roce_pkt.cc.law import NEVER_PS as FAR_PS
 from roce_pkt.jit import borrow, kernel, law
+from roce_pkt.scenario.pace import L1_BYTES
 from roce_pkt.scenario.schema import ARRIVALS
+from roce_pkt.scenario.sizes import QUANTILES
 from roce_pkt.traffic import verbs
-from roce_pkt.traffic.pace import L1_BYTES
 from roce_pkt.traffic.rows import REQUESTER, RESPONDER
-from roce_pkt.traffic.sizes import QUANTILES
 from roce_pkt.traffic.state import World
 from roce_pkt.traffic.waiting import first_leaf, look, poke_requester, set_leaf
 from roce_pkt.units import PS_PER_S

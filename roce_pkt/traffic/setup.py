@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from roce_pkt.scenario.plan import Connection, Plan
 from roce_pkt.traffic.framing import path_of
-from roce_pkt.traffic.plan import Connection, Plan
 from roce_pkt.wire import rdma_cm
 from roce_pkt.wire.connect import Side, farewell, handshake
 from roce_pkt.wire.exchange import Pair

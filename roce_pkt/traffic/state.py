@@ -1,4 +1,4 @@
-"""The schedule's records: halves, messages, hosts, answers that are owed, and where they lie."""
+"""The schedule's records: halves, hosts, answers that are owed, and where they lie."""
 
 from __future__ import annotations
 
@@ -62,20 +62,6 @@ HALF = np.dtype(
         ("answer_tail", "u4"),
         ("free_head", "u4"),
         ("free_tail", "u4"),
-    ],
-    align=True,
-)
-
-MESSAGE = np.dtype(
-    [
-        ("half", "u4"),
-        ("verb", "u1"),
-        ("needs", "u4"),  # messages that must be done before it
-        ("nexts", "u4"),  # messages that wait for it
-        ("first_next", "i8"),
-        ("length", "i8"),
-        ("ready_ps", "i8"),
-        ("delay_ps", "i8"),  # between the last message it waits for and its own posting
     ],
     align=True,
 )

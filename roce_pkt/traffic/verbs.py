@@ -57,7 +57,6 @@ _ROWS = (
 TABLE = {verb.name: verb for verb in _ROWS}
 ORDER = tuple(TABLE[name] for name in VERBS)
 """Verbs by their number."""
-NUMBER = {name: number for number, name in enumerate(VERBS)}
 
 
 def _request(service: str, verb: Verb, position: Position) -> int:

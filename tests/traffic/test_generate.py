@@ -17,11 +17,12 @@ from roce_pkt.analysis.check import check
 from roce_pkt.capture import open as open_capture
 from roce_pkt.run.generate import Generation
 from roce_pkt.scenario import presets
+from roce_pkt.scenario.plan import plan
 from roce_pkt.scenario.reader import read_text
-from roce_pkt.scenario.schema import PATTERNS, VERBS
+from roce_pkt.scenario.schema import PATTERNS, VERB_NUMBER, VERBS
 from roce_pkt.traffic import schedule, verbs
-from roce_pkt.traffic.plan import plan
 from roce_pkt.traffic.rows import ROW
+from roce_pkt.traffic.start import world_of
 from roce_pkt.wire import ib, net
 from roce_pkt.wire.build import Path as Way
 from roce_pkt.wire.build import roce_frame
@@ -54,7 +55,7 @@ def simple(verb: str, service: str, more: str = "", size: str = "1001B", count: 
 
 
 def exists(verb: str, service: str) -> bool:
-    only = verbs.REQUEST[verbs.SERVICES.index(service), verbs.NUMBER[verb], verbs.ONLY]
+    only = verbs.REQUEST[verbs.SERVICES.index(service), VERB_NUMBER[verb], verbs.ONLY]
     return bool(only != verbs.NO_OPCODE)
 
 
@@ -182,7 +183,7 @@ def test_ten_million_frames_do_not_drift():
     text = simple("send", "uc", "load = '33.3%'\n", "1024B", 0).replace(
         "[fabric]", "duration = '100s'\n[fabric]"
     )
-    world = plan(read_text(text)).world()
+    world = world_of(plan(read_text(text)))
     rows, seen = np.zeros(1 << 18, ROW), 0
     octets = 14 + 20 + 8 + 12 + 1024 + 4 + 24
     gap = Fraction(octets * 8 * 10**12) / Fraction(333, 1000) / 10**11

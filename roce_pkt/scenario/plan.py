@@ -11,17 +11,28 @@ from numpy.typing import NDArray
 
 from roce_pkt.scenario.flows import flows_of
 from roce_pkt.scenario.look import CHANCE
-from roce_pkt.scenario.schema import ARRIVALS, ENDLESS, SCRIPTED, Scenario, Traffic
-from roce_pkt.traffic import state, verbs
-from roce_pkt.traffic.pace import pace_of
-from roce_pkt.traffic.script import Script, script_of
-from roce_pkt.traffic.sizes import QUANTILES, quantiles
-from roce_pkt.wire import ib, net
+from roce_pkt.scenario.schema import SCRIPTED, VERB_NUMBER, Scenario, Traffic
+from roce_pkt.scenario.script import Script, script_of
 
 FIRST_QPN = 0x11
 ENDLESS_COUNT = 1 << 60
 _VA = 0x7F00_0000_0000
 _VA_STEP = 1 << 32
+
+MESSAGE = np.dtype(
+    [
+        ("half", "u4"),
+        ("verb", "u1"),
+        ("needs", "u4"),  # messages that must be done before it
+        ("nexts", "u4"),  # messages that wait for it
+        ("first_next", "i8"),
+        ("length", "i8"),
+        ("ready_ps", "i8"),
+        ("delay_ps", "i8"),  # between the last message it waits for and its own posting
+    ],
+    align=True,
+)
+"""A scripted message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +79,14 @@ class Plan:
         scenario: Where it comes from.
         connections: In order.
         halves: In order of their number in rows.
-        messages: Scripted messages (`state.MESSAGE`).
+        messages: Scripted messages (records of `MESSAGE`).
         nexts: Who waits for them.
     """
 
     scenario: Scenario
     connections: list[Connection] = field(default_factory=list)
     halves: list[Half] = field(default_factory=list)
-    messages: NDArray[Any] = field(default_factory=lambda: np.zeros(0, state.MESSAGE))
+    messages: NDArray[Any] = field(default_factory=lambda: np.zeros(0, MESSAGE))
     nexts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def ends(self, half: Half) -> tuple[int, int, int, int, int]:
@@ -89,67 +100,6 @@ class Plan:
     def va(half: int) -> int:
         """Where a half's requests write to or read from."""
         return _VA + half * _VA_STEP
-
-    def world(self) -> state.World:
-        """The schedule before its first packet."""
-        scenario = self.scenario
-        half = np.zeros(len(self.halves), state.HALF)
-        tables: dict[int, int] = {}
-        laws: list[NDArray[np.int64]] = []
-        for n, one in enumerate(self.halves):
-            traffic = self.connections[one.connection].traffic
-            if id(traffic) not in tables:
-                tables[id(traffic)] = len(laws)
-                most = scenario.host.mtu_bytes if traffic.transport == "ud" else 1 << 31
-                laws.append(quantiles(traffic, most))
-            half[n] = self._record(n, one, traffic, tables[id(traffic)], half[n].copy())
-        host = np.zeros(scenario.fabric.hosts, state.HOST)
-        host["line_bps"], host["delay_ps"] = int(scenario.fabric.rate_bps), scenario.fabric.delay_ps
-        look = scenario.frames
-        control = {
-            "mtu": scenario.host.mtu_bytes,
-            "end_ps": scenario.duration_ps,
-            "solicited": look.solicited,
-            "syndrome": look.credits,
-        }
-        sizes = np.array(laws, np.int64) if laws else np.zeros((1, QUANTILES), np.int64)
-        return state.world(control, half, host, self.messages.copy(), self.nexts, sizes)
-
-    def _record(self, number: int, one: Half, traffic: Traffic, law: int, record: Any) -> Any:
-        src, dst, _, _, psn = self.ends(one)
-        scenario = self.scenario
-        pace = pace_of(traffic, int(scenario.fabric.rate_bps), "traffic.load")
-        dice = random.Random(f"{scenario.seed}/half/{number}")
-        count = ENDLESS_COUNT if traffic.count == ENDLESS else traffic.count
-        values = {
-            "src": src, "dst": dst, "service": verbs.SERVICES.index(traffic.transport),
-            "scripted": one.messages is not None, "rule_verb": verbs.NUMBER[traffic.verb],
-            "arrival": ARRIVALS.index(traffic.arrival), "start_psn": psn, "start_ps": one.start_ps,
-            "first_message": one.messages.start if one.messages else 0,
-            "count": count if one.messages is None else len(one.messages),
-            "sizes": law, "depth": traffic.depth, "rd_atomic": scenario.host.transport.max_rd_atomic,
-            "ack_every": scenario.host.ack.every, "coalesce": scenario.host.ack.coalesce,
-            "hold_ps": scenario.host.ack.hold_ps, "rate": pace.rate, "octet_cost": pace.octet_cost,
-            "packet_cost": pace.packet_cost, "extra": pace.extra, "burst": traffic.burst,
-            "burst_left": traffic.burst, "gap_ps": traffic.gap_ps, "on_ps": traffic.on_ps,
-            "off_ps": traffic.off_ps, "on_until_ps": one.start_ps + traffic.on_ps,
-            "overhead": overhead_bytes(scenario), "va": self.va(number),
-            "dice": dice.getrandbits(64) | 1,
-        }  # fmt: skip
-        for name, value in values.items():
-            record[name] = value
-        return record
-
-
-def overhead_bytes(scenario: Scenario) -> int:
-    """Captured octets of a frame besides extended headers, payload and pads."""
-    link = net.ETH.size_bytes + (net.VLAN.size_bytes if scenario.host.vlan else 0)
-    if scenario.frames.version == "v1":
-        network = ib.GRH.size_bytes
-    else:
-        ip = net.IPV4 if scenario.host.ip == "ipv4" else net.IPV6
-        network = ip.size_bytes + net.UDP.size_bytes
-    return link + network + ib.BTH.size_bytes + ib.ICRC_BYTES
 
 
 def plan(scenario: Scenario) -> Plan:
@@ -206,7 +156,7 @@ class _Layout:
             at += len(mine)
             for n in mine:
                 m, after = script.messages[n], [place[k] for k in waiting.get(n, ())]
-                verb = verbs.NUMBER[m.verb]
+                verb = VERB_NUMBER[m.verb]
                 ready, delay = traffic.start_ps, m.delay_ps
                 self._rows.append(
                     (number, verb, len(m.after), len(after), len(self._nexts), m.length, ready, delay)
@@ -215,5 +165,5 @@ class _Layout:
 
     def finish(self) -> None:
         """Hand the messages over."""
-        self._made.messages = np.array(self._rows, state.MESSAGE)
+        self._made.messages = np.array(self._rows, MESSAGE)
         self._made.nexts = np.array(self._nexts, np.int64)

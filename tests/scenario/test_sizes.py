@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from roce_pkt.scenario.reader import read_text
 from roce_pkt.scenario.schema import SIZES
-from roce_pkt.traffic.sizes import QUANTILES, empirical, quantiles
+from roce_pkt.scenario.sizes import QUANTILES, empirical, quantiles
 
 
 def table(law: str, most: int = 1 << 31, **more: object) -> np.ndarray:

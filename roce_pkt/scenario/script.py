@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from roce_pkt.scenario.schema import ENDLESS, Scenario, Traffic
-from roce_pkt.traffic.sizes import QUANTILES, quantiles
+from roce_pkt.scenario.sizes import QUANTILES, quantiles
 
 MOST_MESSAGES = 4_000_000
 

@@ -27,7 +27,7 @@ def empirical(name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     Returns:
         Sizes in octets, and the fraction of messages that are not larger.
     """
-    text = resources.files("roce_pkt.traffic").joinpath("cdf", f"{name}.csv").read_text()
+    text = resources.files("roce_pkt.scenario").joinpath("cdf", f"{name}.csv").read_text()
     points = [line.split(",") for line in text.splitlines() if line and not line.startswith("#")]
     table = np.array(points, np.float64)
     return table[:, 0], table[:, 1] / 100
