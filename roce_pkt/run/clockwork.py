@@ -20,10 +20,12 @@ from roce_pkt.cc.dcqcn import (
     on_bytes,
     on_cnp,
     on_timer,
+    pace,
     stage,
 )
 from roce_pkt.cc.dcqcn_parameters import RESTART
 from roce_pkt.cc.law import NEVER_PS, compile_laws, law, twin
+from roce_pkt.run.ties import book, ties_of_cnp, ties_of_octets, ties_of_step
 
 MOST_STEPS = 1_000_000
 """Timer steps without a frame in between, after which the clock jumps: a day-long gap must not hang."""
@@ -41,6 +43,9 @@ CLOCK = np.dtype(
         ("steps", "i8"),  # of timers, without a notification in between
         ("skipped_ps", "i8"),
         ("cuts", "i8"),
+        ("tick_ps", "i8"),  # resolution of the times that come in, 0 for exact ones
+        ("tied", "i8"),  # ties met
+        ("timed_ps", "i8"),  # the last increase by the timer
         ("telling", "i8"),  # write the log
         ("logged", "i8"),
         ("held_bps", "f8"),
@@ -107,7 +112,7 @@ def next_full(p: Any, s: Any, c: Any, sent: Any) -> int:
     if s.increase_due_ps == NEVER_PS or c.sent_at >= len(sent):
         return len(sent)
     before = int(sent[c.sent_at - 1]) if c.sent_at > 0 else 0
-    row = int(np.searchsorted(sent, before + p.byte_reset_bytes - s.bytes))
+    row = int(np.searchsorted(sent, before + p.byte_reset_bytes // pace(p, s) - s.bytes))
     return max(row, c.sent_at)
 
 
@@ -133,6 +138,7 @@ def advance(
     sent_ps: Any,
     sent: Any,
     history: Any,
+    ties: Any,
     log_i: Any,
     log_f: Any,
 ) -> bool:
@@ -148,6 +154,7 @@ def advance(
         sent_ps: When frames are sent, in order.
         sent: Octets sent with and before each of them.
         history: Lowest rate of each part of the span.
+        ties: Room for `ties.MOST_TIES` ties.
         log_i: Log, whole numbers.
         log_f: Log, floats.
 
@@ -176,14 +183,26 @@ def advance(
         row = full_row + 1
         if due in (timer, cnp):
             row = int(np.searchsorted(sent_ps, due))
-        happened(p, s, c, count(p, s, c, row, sent), 0, history, log_i, log_f)
+        stepped = count(p, s, c, row, sent)
+        if c.tick_ps > 0 and stepped & INCREASE != 0:
+            book(c, ties, due, 0, ties_of_step(s, c, due))
+        happened(p, s, c, stepped, 0, history, log_i, log_f)
+        what = 0
+        frame = 0
         if due == timer:
-            happened(p, s, c, on_timer(p, s, due), 0, history, log_i, log_f)
+            what = on_timer(p, s, due)
+            if what & INCREASE != 0:
+                c.timed_ps = due
         elif due == cnp:
             c.steps = 0
             frame = int(cnp_frame[c.cnp_at])
             c.cnp_at += 1
-            happened(p, s, c, on_cnp(p, s, due), frame, history, log_i, log_f)
+            if c.tick_ps > 0:
+                book(c, ties, due, frame, ties_of_cnp(p, s, c, due))
+            what = on_cnp(p, s, due)
+        if c.tick_ps > 0 and what & CUT != 0:
+            book(c, ties, due, frame, ties_of_octets(p, c, sent_ps, due))
+        happened(p, s, c, what, frame, history, log_i, log_f)
     c.now_ps = max(c.now_ps, until_ps)
     count(p, s, c, int(np.searchsorted(sent_ps, until_ps + 1)), sent)
     return True
@@ -196,7 +215,7 @@ Round = twin(ROUND)
 @law
 def advance_all(
     p: Any, r: Any, states: Any, clocks: Any, until_ps: int, offsets: Any, cnp_ps: Any, cnp_frame: Any,
-    sent_ps: Any, sent: Any, histories: Any, log_i: Any, log_f: Any,
+    sent_ps: Any, sent: Any, histories: Any, ties: Any, log_i: Any, log_f: Any,
 ) -> bool:  # fmt: skip
     """`advance` for every sender, one after the other.
 
@@ -212,6 +231,7 @@ def advance_all(
         sent_ps: When frames are sent, sender after sender.
         sent: Octets each sender sent with and before each of its frames.
         histories: Lowest rates of each sender.
+        ties: Ties of each sender.
         log_i: Log, whole numbers.
         log_f: Log, floats.
 
@@ -226,7 +246,7 @@ def advance_all(
             p, states[i], c, until_ps,
             cnp_ps[offsets[i, 0] : offsets[i, 1]], cnp_frame[offsets[i, 0] : offsets[i, 1]],
             sent_ps[offsets[i, 2] : offsets[i, 3]], sent[offsets[i, 2] : offsets[i, 3]],
-            histories[i], log_i, log_f,
+            histories[i], ties[i], log_i, log_f,
         )  # fmt: skip
         for row in range(r.logged, c.logged):
             log_i[row, LOG_SENDER] = i

@@ -42,7 +42,7 @@ def findings(seen: Observation, survey: Survey) -> list[Finding]:
         if len(found) > MOST_OF_A_RULE:
             more = len(found) - MOST_OF_A_RULE
             out.append(Finding(found[0].rule, found[0].severity, f"the same of {more} more flows"))
-    out += _unmatched(seen) + _looks(seen) + pause_findings(seen)
+    out += _ties(seen) + _unmatched(seen) + _looks(seen) + pause_findings(seen)
     if seen.setup.line_rate_bps is None and seen.flows:
         out.append(_no_line_rate(seen))
     return out
@@ -191,6 +191,20 @@ def _skipped(_seen: Observation, flow: ObservedFlow) -> Finding | None:
         return None
     gap = format_time_ns(flow.rp.skipped_ps / PS_PER_NS)
     return Finding("rp.gap", "warning", f"{flow.key}: the rate was not followed through {gap} of silence")
+
+
+def _ties(seen: Observation) -> list[Finding]:
+    """What the stamps cannot put in order."""
+    tied = [(flow, flow.rp) for flow in seen.flows if flow.rp is not None and flow.rp.tied]
+    if not tied:
+        return []
+    (flow, rp), count = tied[0], sum(rp.tied for _, rp in tied)
+    text = (
+        f"{count} times in {len(tied)} flows two things came within {_time(seen.tick_ps)}, the capture's"
+        " clock tick, of each other; either order fits, and rates after it are those of one of them."
+        f" The first: {flow.key}, a notification or step with {rp.ties[0].words[0]}"
+    )
+    return [Finding("rp.tie", "note", text, rp.ties[0].frame)]
 
 
 def _unmatched(seen: Observation) -> list[Finding]:

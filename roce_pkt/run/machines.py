@@ -144,8 +144,9 @@ class Machines:
         span = (self.to_ps(first_ns), self.to_ps(last_ns))
         timed = self.setup.line_rate_bps is not None
         self.senders = Senders(
-            self.setup.rp, span, len(survey.flows), telling=timed or bool(self.watchers),
-            compiled=plan.steps() > MANY_STEPS,
+            self.setup.rp, span, len(survey.flows),
+            self.has_seen * np.int64(plan.tick_ps),  # those a model owes are no stamps
+            telling=timed or bool(self.watchers), compiled=plan.steps() > MANY_STEPS,
         )  # fmt: skip
         frames = int(survey.sums.column("data_frames").sum())
         self.paces = Paces(self.setup.wire, compiled=frames > MANY_FRAMES) if timed else None
@@ -319,6 +320,7 @@ class Machines:
             roce=survey.roce,
             duration_ns=survey.duration_ns,
             roce_ns=last_ns - first_ns,
+            tick_ps=self.plan.tick_ps,
             flows=flows,
             pauses=pause_sums(self.pauses, self.obedience, self.moved, self.setup, end_ps),
             unmatched=unmatched,

@@ -93,6 +93,7 @@ class Observation:
         roce: RoCE frames among them.
         duration_ns: From the earliest to the latest frame.
         roce_ns: From the earliest to the latest RoCE frame: what rate histories cover.
+        tick_ps: The capture's clock tick.
         flows: Directed flows, the largest first.
         pauses: Pause frames by direction and class.
         unmatched: Notifications without a flow.
@@ -107,6 +108,7 @@ class Observation:
     roce: int
     duration_ns: int
     roce_ns: int
+    tick_ps: int
     checks: NotificationChecks
     first_frames: dict[tuple[int, int], int]
     flows: list[ObservedFlow] = field(default_factory=list)
@@ -174,6 +176,15 @@ class Observation:
             "mark_share": flow.mark_share,
             "cnp_verdicts": {word: int(getattr(flow.verdicts, word.replace("-", "_"))) for word in VERDICTS},
             "cnp_delay_max_ns": int(flow.verdicts.delay_max_ps) / PS_PER_NS,
+            "ties": None
+            if flow.rp is None
+            else {
+                "count": flow.rp.tied,
+                "first": [
+                    {"after_ns": tie.time_ps / PS_PER_NS, "frame": tie.frame, "with": tie.words}
+                    for tie in flow.rp.ties
+                ],
+            },
             "over_model": None
             if flow.pace is None
             else {

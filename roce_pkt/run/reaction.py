@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_pkt.cc import dcqcn
+from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.run import clockwork as cw
+from roce_pkt.run.ties import MOST_TIES, TIE_COLUMNS, listed
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -71,12 +73,21 @@ class Senders:
         record: A record of `dcqcn.PARAMETERS`.
         span_ps: First and last time of the rates' histories.
         flows: How many flows there are.
+        ticks_ps: For each flow the resolution of its notifications' times: nearer than that is a tie; 0
+            or None: they are exact.
         telling: Hand out steps.
         compiled: Run compiled; else plain.
     """
 
     def __init__(
-        self, record: Any, span_ps: tuple[int, int], flows: int, *, telling: bool, compiled: bool
+        self,
+        record: Any,
+        span_ps: tuple[int, int],
+        flows: int,
+        ticks_ps: Ints | None = None,
+        *,
+        telling: bool,
+        compiled: bool,
     ) -> None:
         self.flows: list[int] = []
         self.number = np.full(flows, NO_SENDER, np.int64)
@@ -84,9 +95,11 @@ class Senders:
         self.plain_p = dcqcn.PARAMETERS.twin(record)
         self._p = record if compiled else self.plain_p
         self._compiled, self._telling, self._span_ps = compiled, telling, span_ps
+        self._ticks_ps = np.zeros(flows, np.int64) if ticks_ps is None else ticks_ps
         self._states: Any = np.zeros(0, dcqcn.STATE) if compiled else []
         self._clocks: Any = np.zeros(0, cw.CLOCK) if compiled else []
         self._histories: Any = np.zeros((0, cw.BUCKETS)) if compiled else []
+        self._ties = np.zeros((0, MOST_TIES, TIE_COLUMNS), np.int64)
         self._advance = cw.compiled_advance() if compiled else cw.advance_all
         rows = cw.LOG_ROWS if telling else 0
         self._log_i, self._log_f = np.zeros((rows, cw.LOG_WHOLE), np.int64), np.zeros((rows, 3))
@@ -107,15 +120,18 @@ class Senders:
         dcqcn.start(self.plain_p, state, first)
         clock.now_ps = clock.first_ps = first
         clock.span_ps = max(last - first, 1)
-        clock.telling = self._telling
+        clock.telling, clock.timed_ps = self._telling, -NEVER_PS
         clock.held_bps = clock.rate_min_bps = state.rate_bps
+        self._ties = np.concatenate((self._ties, np.zeros((len(new), MOST_TIES, TIE_COLUMNS), np.int64)))
         if self._compiled:
             self._states = _more(self._states, state, len(new))
             self._clocks = _more(self._clocks, clock, len(new))
+            self._clocks["tick_ps"][-len(new) :] = self._ticks_ps[new]
             more = np.full((len(new), cw.BUCKETS), state.rate_bps)
             self._histories = np.concatenate((self._histories, more))
             return
-        for _ in range(len(new)):
+        for tick_ps in self._ticks_ps[new].tolist():
+            clock.tick_ps = tick_ps
             self._states.append(_copy(state, dcqcn.State))
             self._clocks.append(_copy(clock, cw.Clock))
             self._histories.append([state.rate_bps] * cw.BUCKETS)
@@ -148,7 +164,7 @@ class Senders:
         found: list[tuple[Ints, Floats]] = []
         while not self._advance(
             self._p, turn, self._states, self._clocks, until_ps, offsets, cnp_ps, cnp_frame, sent_ps, octets,
-            self._histories, self._log_i, self._log_f,
+            self._histories, self._ties, self._log_i, self._log_f,
         ):  # fmt: skip
             self._drain(turn, found)
         self._drain(turn, found)
@@ -197,7 +213,9 @@ class Senders:
         number = int(self.number[flow])
         if number == NO_SENDER:
             return None
-        return ReactionPoint(self._states[number], self._clocks[number], self._histories[number])
+        return ReactionPoint(
+            self._states[number], self._clocks[number], self._histories[number], self._ties[number]
+        )
 
 
 _NOTHING = np.zeros(0, np.int64)
@@ -223,10 +241,15 @@ class ReactionPoint:
         s: Its state, a twin of `dcqcn.STATE`.
         c: Its clock, a twin of `clockwork.CLOCK`.
         history: Lowest rate of each of `clockwork.BUCKETS` equal parts of the span.
+        ties: Rows of its ties.
+
+    Attributes:
+        ties: What came nearer to each other than stamps tell: the first of `tied`.
     """
 
-    def __init__(self, s: Any, c: Any, history: Any) -> None:
+    def __init__(self, s: Any, c: Any, history: Any, ties: Any) -> None:
         self.s = s
+        self.tied, self.ties = int(c.tied), listed(ties, int(c.tied))
         self.history = [float(rate) for rate in history]
         self.rate_bps, self.alpha = float(s.rate_bps), float(s.alpha)
         self.rate_min_bps, self.cuts, self.skipped_ps = float(c.rate_min_bps), int(c.cuts), int(c.skipped_ps)

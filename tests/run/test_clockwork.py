@@ -78,6 +78,7 @@ SCENE = st.fixed_dictionaries(
                 "byte_reset": st.sampled_from(["1KB", "3KB", "20KB"]),
                 "threshold": st.integers(1, 4),
                 "increase_period": st.sampled_from(["20us", "55us", "300us"]),
+                "hyper_halves_periods": st.sampled_from(["on", "off"]),
             },
         ),
         "cnps": st.lists(TIMES, max_size=12).map(sorted),
@@ -158,3 +159,29 @@ def test_a_gap_that_would_take_forever_is_jumped_and_said(monkeypatch):
     rp.notify((10**15 + 5, 2))
     rp.advance(10**15 + 10)
     assert rp.all.of(7).cuts == 2
+
+
+@pytest.mark.parametrize("halves", ["on", "off"])
+def test_the_byte_counter_runs_twice_as_fast_in_hyper_increase(halves):
+    """A frame each 2 us and a counter of ten: the very frames that the plain law steps at."""
+    p = record(
+        threshold=1, byte_reset="10KB", increase_period="20us", hyper_halves_periods=halves, byte_counter="on"
+    )
+    frames = [(t * 2 * US, 1000) for t in range(1, 300)]
+    twin, s, expected = dcqcn.PARAMETERS.twin(p), dcqcn.State(), []
+    dcqcn.start(twin, s, 0)
+    for cnp in (1, 2, 3):
+        dcqcn.on_cnp(twin, s, cnp)
+    for time, octets in frames:
+        while (due := dcqcn.next_timer_ps(twin, s)) <= time:
+            dcqcn.on_timer(twin, s, due)
+        if dcqcn.on_bytes(twin, s, octets, time):
+            expected.append((time, s.rate_bps))
+    events = []
+    sender = Sender(p, events=events)
+    sender.notify((1, 1), (2, 2), (3, 3))
+    sender.send(frames)
+    sender.advance(600 * US)
+    found = [(e[0], e[3]["rate_bps"]) for e in events if e[1] == "rp.increase"]
+    assert set(expected) <= set(found)
+    assert (len(expected) > 29) == (halves == "on")

@@ -344,3 +344,39 @@ def test_any_order_of_frames_gives_a_sane_result(tmp_path_factory, script, profi
         assert flow.cnps_expected <= flow.sums.ce
     assert seen.as_json()["capture"]["frames"] == len(frames)
     assert all(event.as_json() for event in events)
+
+
+# -- ties
+
+
+@pytest.mark.parametrize(
+    ("profile", "second_us", "words"),
+    [
+        ("paper", 55, ["alpha's period", "the increase timer"]),
+        ("paper", 54.999, []),
+        ("paper", 55.001, []),
+        ("hpcc-ns3", 30, ["alpha's period"]),
+        ("hpcc-ns3", 28.001, ["the poll for a cut"]),
+        ("hpcc-ns3", 30.5, []),
+    ],
+)
+def test_a_notification_on_a_tick_is_a_tie_and_a_nanosecond_beside_it_is_none(
+    tmp_path, profile, second_us, words
+):
+    frames = [(0, data()), (0.5, cnp()), (0.5 + second_us, cnp()), (700, data(1))]
+    seen, _ = craft(tmp_path, frames, profile=profile, **LINE)
+    (rp,) = [flow.rp for flow in seen.flows if flow.rp is not None]
+    assert [(tie.frame, tie.words) for tie in rp.ties] == ([(3, words)] if words else [])
+    shown = next(flow["ties"] for flow in seen.as_json()["flows"] if flow["ties"])
+    after_ns = (0.5 + second_us) * 1000
+    assert shown["first"] == ([{"after_ns": after_ns, "frame": 3, "with": words}] if words else [])
+    found = [(f.severity, f.frame) for f in seen.findings if f.rule == "rp.tie"]
+    assert found == ([("note", 3)] if words else [])
+
+
+@pytest.mark.parametrize(("beside_us", "tied"), [(0, True), (0.001, False)])
+def test_a_frame_sent_as_a_cut_clears_the_byte_counter_is_a_tie(tmp_path, beside_us, tied):
+    frames = [(1, cnp()), (1 + beside_us, data()), (9, data(1))]
+    seen, _ = craft(tmp_path, frames, **LINE)
+    (rp,) = [flow.rp for flow in seen.flows if flow.rp is not None]
+    assert [tie.words for tie in rp.ties] == ([["a frame being sent"]] if tied else [])
