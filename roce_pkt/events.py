@@ -3,6 +3,10 @@
 Whatever finds a fact (a capture being replayed, an engine, a live endpoint) states it as an
 `Event`; whatever shows facts reads those. Kinds are dotted: who (`rp` reaction point, `np`
 notification point, `cp` congestion point, `pfc`, `wd` watchdog, `rc` reliable connection), what.
+
+An event's flow is the flow it is about, as its data frames name it: of `np.cnp` and `np.missing` the
+data whose sender is told, or should be, not the notification's own addresses. Only `cnp_unmatched`,
+for which there is no such flow, bears those: its queue pair is the data sender's.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ KINDS: Mapping[str, str] = {
     "rp.cut": "a sender's rate was cut",
     "rp.increase": "a sender's rate rose by one recovery step",
     "rp.alpha": "a period without notification ended and alpha decayed",
-    "np.cnp": "a receiver sends a notification, or should",
+    "np.cnp": "a receiver sends a notification for a flow, or should",
     "np.missing": "a notification that was due never came",
     "cnp_unmatched": "a notification that belongs to no flow that can be named",
     "cp.mark": "a data frame carries a congestion mark",
@@ -62,7 +66,7 @@ class Event:
     Args:
         time_ns: When; nanoseconds since 1970 for captures, of the run for simulations.
         kind: A key of `KINDS`.
-        flow: The flow it is about, if any.
+        flow: The flow it is about, if any; notifications are about the data they answer.
         port: The port it is about, if any.
         frame: 1-based number of the frame that shows it, if any.
         state: What holds after it, in JSON's own types.

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Sequence
 from contextlib import ExitStack
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -95,7 +97,7 @@ def replay(
     for each flow. Leaves with 1 when a finding is an error.
     """
     from roce_pkt.capture import open as open_capture
-    from roce_pkt.files import check_free, whole_file
+    from roce_pkt.files import whole_file
     from roce_pkt.run.observe import observe
     from roce_pkt.units import parse_time_ps
 
@@ -104,9 +106,7 @@ def replay(
     delay_ps = parse_time_ps(path_delay, "--path-delay")
     if output is not None and capture == "-":
         raise InputError("-o: a pipe can be read once; write the capture to a file first")
-    for path in (output, report, png):
-        if path is not None:
-            check_free(path, force=force)
+    _check_outputs((output, events, report, png), [capture, *([] if fabric is None else [fabric])], force)
     source = open_capture(capture, udp_port)
     if fabric is not None:
         if output is not None or png is not None:
@@ -139,6 +139,19 @@ def replay(
 
         show(capture, seen)
     return 1 if seen.failed else 0
+
+
+def _check_outputs(outputs: Sequence[str | None], inputs: Sequence[str], force: bool) -> None:
+    """Complain before long work of files that could not, or should not, be written in the end."""
+    from roce_pkt.files import check_apart, check_free
+
+    given = [path for path in outputs if path is not None]
+    for number, path in enumerate(given):
+        for source in inputs:
+            check_apart(path, source)
+        if os.path.realpath(path) in map(os.path.realpath, given[:number]):
+            raise InputError(f"{path}: is named for two outputs")
+        check_free(path, force=force)
 
 
 def _drive(

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_pkt.errors import Finding
-from roce_pkt.events import Event, FlowKey
+from roce_pkt.events import Event
 from roce_pkt.report.page import REST, Bands, Curve, Group, Kind, Marks, Page, Panel, Parameter, Table
 from roce_pkt.run.track import MARKS, TOP_FLOWS, Thinned
 from roce_pkt.units import PS_PER_NS, PS_PER_S, format_rate, format_time_ns
@@ -153,9 +153,9 @@ class SimulationPage:
         names = self._names
         halves: Any = [] if names is None else names.built.pairs.requester[:TOP_FLOWS]
         for group, half in zip(groups, halves, strict=False):
-            # the engine names a notification by its own addresses and queue pair: those of the sender
-            flow, own = names.flow(half), int(names.built.pairs.qpn[half])  # type: ignore[union-attr]
-            times = np.array(sorted(self._cnps.get(FlowKey(flow.dst, flow.src, own), [])), np.int64)
+            # a READ's data is what the other half sends
+            sent = (names.flow(int(end)) for end in (half, names.built.pairs.half["peer"][half]))  # type: ignore[union-attr]
+            times = np.array(sorted(at for flow in sent for at in self._cnps.get(flow, [])), np.int64)
             if len(times) > MARKS:
                 times = times[np.linspace(0, len(times) - 1, MARKS).astype(np.int64)]
             if len(times):

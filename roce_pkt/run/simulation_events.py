@@ -31,11 +31,13 @@ NUMBERS = {
 
 def events_of(names: Names, found: NDArray[Any]) -> Iterator[Event]:
     """The events of some rows, in their order."""
-    start = names.built.pairs.start_psn
+    start, peers = names.built.pairs.start_psn, names.built.pairs.half["peer"].tolist()
     phases = feedback.PHASES if names.built.law.by_address else dcqcn.PHASES
     for time_ps, code, half, port, number, phase, rate, target, alpha in found.tolist():
         kind = rows.EVENTS[code]
-        flow = None if half == rows.NO_HALF else names.flow(half)
+        # a notification is about what the other half sends; the engine notes the half that notifies
+        about = peers[half] if kind == "np.cnp" else half
+        flow = None if half == rows.NO_HALF else names.flow(about)
         state: dict[str, object]
         if kind.startswith("rp."):
             state = {"rate_bps": rate, "target_bps": target, "alpha": alpha, "stage": number}

@@ -193,3 +193,31 @@ def test_a_small_replay_loads_no_compiler(three_cnps):
         f"run(['replay', {str(three_cnps)!r}]); sys.exit(any(m in sys.modules for m in ('numba', 'scapy')))"
     )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.parametrize("option", ["-o", "--events", "--report", "--png"])
+@pytest.mark.parametrize("by", ["name", "symlink", "hard link"])
+@pytest.mark.parametrize("read", ["capture", "scenario"])
+def test_what_is_read_is_not_written_over(capsys, three_cnps, tmp_path, option, by, read):
+    scenario = tmp_path / "fabric.toml"
+    scenario.write_text("name = 'f'\n[fabric]\nhosts = 3\n[[traffic]]\nreceiver = 2\n")
+    victim = three_cnps if read == "capture" else scenario
+    before, target = victim.read_bytes(), victim
+    if by == "symlink":
+        target = tmp_path / "link"
+        target.symlink_to(victim)
+    elif by == "hard link":
+        target = tmp_path / "link"
+        target.hardlink_to(victim)
+    more = ["--fabric", scenario] if read == "scenario" else []
+    code, out, err = said(capsys, three_cnps, option, target, "--force", *more)
+    assert (code, out) == (2, "")
+    assert err.endswith(f"{target}: is the input itself; name another file\n")
+    assert victim.read_bytes() == before
+    assert three_cnps.exists()
+
+
+def test_two_outputs_are_two_files(capsys, three_cnps, tmp_path):
+    code, _, err = said(capsys, three_cnps, "--events", tmp_path / "a", "--report", f"{tmp_path}/./a")
+    assert (code, list(tmp_path.iterdir())) == (2, [three_cnps])
+    assert "is named for two outputs" in err

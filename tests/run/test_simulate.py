@@ -10,8 +10,10 @@ import pytest
 
 import roce_pkt
 from roce_pkt.capture import open as open_capture
+from roce_pkt.capture.writer import write_pcapng
 from roce_pkt.errors import InputError, ScenarioError
 from roce_pkt.events import KINDS
+from roce_pkt.run.observe import observe
 from roce_pkt.run.simulate import simulate
 from roce_pkt.scenario.reader import read_text
 
@@ -258,3 +260,25 @@ def test_python_interface():
         roce_pkt.simulate("incast", {"duration": "0us"})
     with pytest.raises(InputError):
         roce_pkt.simulate("no/such/file.toml")
+
+
+def test_a_notification_s_flow_is_the_data_flow_it_is_for(tmp_path):
+    """The engine and a replay of its frames mean the same by `flow`: what the notified sender sends."""
+    events, frames, interfaces = [], [], []
+
+    def take(frame, known):
+        frames.append(frame)
+        interfaces[:] = known
+
+    text = LOSSY.replace('taps = ["host0", "switch0:0"]', 'taps = ["host0", "host1"]')
+    simulate(read_text(text), on_event=events.append, on_frame=take)
+    write_pcapng(tmp_path / "f.pcapng", frames, interfaces)
+    replayed = []
+    observe(open_capture(tmp_path / "f.pcapng"), tap="sender", on_event=replayed.append)
+    cuts = {event.flow for event in events if event.kind == "rp.cut"}
+    told = collections.Counter(e.flow for e in events if e.kind == "np.cnp")
+    assert told.keys() >= cuts
+    assert all(flow.dst == "10.0.0.3" for flow in told)  # the receiver of all data
+    seen = collections.Counter(e.flow for e in replayed if e.kind == "np.cnp")
+    assert seen.keys() == told.keys()
+    assert all(0 <= told[flow] - seen[flow] <= 1 for flow in told)  # but for those still on their way
