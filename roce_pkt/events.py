@@ -22,6 +22,7 @@ KINDS: Mapping[str, str] = {
     "np.cnp": "a receiver sends a notification for a flow, or should",
     "np.missing": "a notification that was due never came",
     "cnp_unmatched": "a notification that belongs to no flow that can be named",
+    "cnp.arrived": "a notification reached its sender",
     "cp.mark": "a data frame carries a congestion mark",
     "pfc.xoff": "a class is told to pause",
     "pfc.xon": "a class is told to resume",

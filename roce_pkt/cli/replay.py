@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from roce_pkt.run.machines import Plan
     from roce_pkt.run.observation import Observation
     from roce_pkt.run.observe import MakeWatcher
-    from roce_pkt.run.simulate import OnSamples
     from roce_pkt.run.track import Track
     from roce_pkt.run.watch import Watcher
     from roce_pkt.scenario.schema import Scenario
@@ -168,17 +167,15 @@ def _drive(
         stream = None if events is None else stack.enter_context(whole_file(events, force=force))
 
         def tell(event: Event) -> None:
-            if pages:
-                pages[0].event(event)
             if stream is not None:
                 stream.write(json.dumps(event.as_json()).encode() + b"\n")
 
-        def watch(scenario: Scenario) -> OnSamples:
+        def watch(scenario: Scenario) -> SimulationPage:
             pages.append(SimulationPage(scenario.duration_ps))
-            return pages[0].samples
+            return pages[0]
 
         driven = drive(
-            source, fabric, open_loop=open_loop, on_event=tell if events or report else None,
+            source, fabric, open_loop=open_loop, on_event=tell if events else None,
             watch=watch if report else None,
         )  # fmt: skip
     if report is not None:

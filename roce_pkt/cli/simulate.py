@@ -17,6 +17,7 @@ from roce_pkt.report.text import console
 if TYPE_CHECKING:
     from roce_pkt.capture.model import Interface, Record
     from roce_pkt.events import Event
+    from roce_pkt.report.page import Page
     from roce_pkt.report.simulate_page import SimulationPage
 
 
@@ -52,10 +53,11 @@ def simulate(
         ),
     ] = None,
     every: Annotated[
-        str, typer.Option("--every", metavar="TIME", help="Sampling period of --series, --png.")
+        str, typer.Option("--every", metavar="TIME", help="Sampling period of --series, --png, --report.")
     ] = "1us",
     png: Annotated[
-        str | None, typer.Option("--png", metavar="FILE", help="Draw rates, alpha and queues.")
+        str | None,
+        typer.Option("--png", metavar="FILE", help="Draw goodput, rates, queues, marks, pauses, paths."),
     ] = None,
     report: Annotated[
         str | None, typer.Option("--report", metavar="F.html", help="Write a page with everything on it.")
@@ -88,21 +90,20 @@ def simulate(
         if file and Path(file).exists() and not force:
             raise InputError(f"{option} {file}: exists already; give --force to replace it")
     with ExitStack() as stack:
-        page = _page(loaded.duration_ps) if report else None
-        sampled = _samplers(stack, series, png, loaded.name, page, force=force)
+        page = _page(loaded.duration_ps) if report or png else None
+        sampled = _samplers(stack, series, page, force=force)
         told = _event_writer(stack, events, force=force) if events else None
         result = room.simulate(
             loaded,
-            on_event=told if page is None else page.and_events(told),
+            on_event=told,
+            on_rows=page.rows if page is not None else None,
             on_frame=_frame_writer(stack, output, force=force) if output else None,
             on_samples=sampled,
             sample_every_ps=parse_time_ps(every, "--every"),
             progress=stack.enter_context(_progress(loaded.duration_ps)),
         )
-    if report and page is not None:
-        from roce_pkt.report.html import write_html
-
-        write_html(report, page.page(loaded.name, result), force=force)
+    if page is not None:
+        _draw(page.page(loaded.name, result), report, png, force=force)
     if form is Format.JSON:
         print_json(result.as_json())
     else:
@@ -116,6 +117,18 @@ def _page(span_ps: int) -> SimulationPage:
     from roce_pkt.report.simulate_page import SimulationPage
 
     return SimulationPage(span_ps)
+
+
+def _draw(page: Page, report: str | None, png: str | None, *, force: bool) -> None:
+    """A page as the files that were asked for."""
+    if report:
+        from roce_pkt.report.html import write_html
+
+        write_html(report, page, force=force)
+    if png:
+        from roce_pkt.report.png import write_png
+
+        write_png(png, page, force=force)
 
 
 def _preset(name: str, given: dict[str, str]) -> Any:
@@ -152,16 +165,8 @@ def _frame_writer(stack: ExitStack, path: str, *, force: bool) -> Callable[[Reco
     return write
 
 
-def _samplers(
-    stack: ExitStack,
-    series: str | None,
-    png: str | None,
-    name: str,
-    page: SimulationPage | None,
-    *,
-    force: bool,
-) -> Any:
-    """What takes the samples: a file, a picture, a page, or nothing."""
+def _samplers(stack: ExitStack, series: str | None, page: SimulationPage | None, *, force: bool) -> Any:
+    """What takes the samples: a file, a page, or nothing."""
     from roce_pkt.files import whole_file
 
     takers: list[Any] = []
@@ -171,13 +176,6 @@ def _samplers(
         writer = series_writer(series, stack.enter_context(whole_file(series, force=force)))
         stack.callback(writer.close)
         takers.append(writer)
-    if png:
-        from roce_pkt.report.simulate_png import Curves
-
-        curves = Curves()
-        stream = stack.enter_context(whole_file(png, force=force))
-        stack.callback(lambda: curves.draw(stream, name))
-        takers.append(curves)
     if page is not None:
         takers.append(page.samples)
     if not takers:

@@ -129,7 +129,7 @@ def notify(w, p, h, r, t):
     x = take(w)
     f = packet_at(w, x)
     f.kind = CNP
-    f.psn = 0
+    f.psn = t  # a notification has no place in a stream: when it was sent, for whoever takes it
     f.size = w.cnp_bytes
     f.payload = 0
     f.count = 0
@@ -174,6 +174,7 @@ def react(w, h, q, x, f, t):
             if w.repaces and happened and requester.may_send(q):
                 set_turn(w, h, q)
     elif kind == CNP:
+        notified(w, h, q, t - f.psn, t)
         happened = 0
         if w.reacts:
             happened = dcqcn.on_cnp(cc_of(w), rp_at(w, h), t)
@@ -192,6 +193,16 @@ def react(w, h, q, x, f, t):
                 fail(w, h, q, t)
         if trace:
             rows.note(w, rows.RC_NAK if kind == NAK else rows.RC_RNR, h, q.port, f.psn, t)
+
+
+@cold
+def notified(w, h, q, delay_ps, t):
+    """A notification has reached its sender: account how long it took."""
+    q.cnps_taken += 1
+    q.cnp_delay_ps += delay_ps
+    q.cnp_delay_max_ps = max(q.cnp_delay_max_ps, delay_ps)
+    if w.trace:
+        rows.note(w, rows.CNP_ARRIVED, h, q.port, delay_ps, t)
 
 
 @cold

@@ -18,6 +18,7 @@ from roce_pkt.engine.host import receive, timers
 from roce_pkt.engine.memory import (
     cc_of,
     cold,
+    half_at,
     law,
     node_at,
     packet_at,
@@ -105,6 +106,7 @@ def sample(w):
         row.rate_bps = s.rate_bps
         row.target_bps = s.target_bps
         row.alpha = s.alpha
+        row.received_bytes = half_at(w, i).received_bytes
     w.samples = np.uint32(w.samples + np.uint32(1))
     w.next_sample_ps += w.sample_every_ps
     if w.samples >= w.sample_limit:

@@ -7,10 +7,20 @@ from __future__ import annotations
 import numpy as np
 
 from roce_pkt.engine import reaction, rows
-from roce_pkt.engine.memory import cold, group_at, law, line_at, node_at, packet_at, port_at, turns_at
+from roce_pkt.engine.memory import (
+    cold,
+    group_at,
+    half_at,
+    law,
+    line_at,
+    node_at,
+    packet_at,
+    port_at,
+    turns_at,
+)
 from roce_pkt.engine.pool import give, take
 from roce_pkt.engine.queue_pair import compose
-from roce_pkt.engine.records import FAR_PS, PAUSE, PAUSE_8023, SHIFT
+from roce_pkt.engine.records import CNP, FAR_PS, PAUSE, PAUSE_8023, SHIFT
 from roce_pkt.engine.tree import arm, armed_ps, lift
 from roce_pkt.fabric.buffer import may_resume, release
 from roce_pkt.fabric.link import CUT_THROUGH_BYTES, serialisation_ps
@@ -195,14 +205,22 @@ def next_packet(w, p, d, ready, t):
 
 
 @cold
+def lose(w, p, d, x, f, t):
+    """A switch drops a frame that would have left by port p."""
+    d.drops += 1
+    if f.kind == CNP:
+        half_at(w, f.half).cnps_lost += 1
+    if w.trace:
+        rows.note(w, rows.DROP, f.half, p, f.psn, t)
+    give(w, x)
+
+
+@cold
 def discarded(w, p, d, x, f, t):
     """The watchdog drops the frames of a stormy class where they would have been sent."""
     if f.kind == PAUSE or not d.discards >> f.class_ & 1:
         return False
-    d.drops += 1
-    if w.trace:
-        rows.note(w, rows.DROP, f.half, p, f.psn, t)
-    give(w, x)
+    lose(w, p, d, x, f, t)
     return True
 
 

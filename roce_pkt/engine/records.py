@@ -312,6 +312,11 @@ HALF = np.dtype(
         ("receives_posted", "i8"),
         ("receives_due_ps", "i8"),
         ("ended_ps", "i8"),
+        # notifications that reached this half as a sender, or were dropped on their way
+        ("cnps_taken", "u4"),
+        ("cnps_lost", "u4"),
+        ("cnp_delay_ps", "i8"),  # of all together
+        ("cnp_delay_max_ps", "i8"),
     ],
     align=True,
 )
@@ -372,7 +377,9 @@ FRAME_ROW = np.dtype(
     align=True,
 )
 
-RATE_SAMPLE = np.dtype([("rate_bps", "f8"), ("target_bps", "f8"), ("alpha", "f8")], align=True)
+RATE_SAMPLE = np.dtype(
+    [("rate_bps", "f8"), ("target_bps", "f8"), ("alpha", "f8"), ("received_bytes", "i8")], align=True
+)
 SHORTEST_WIRE_BYTES = 60
 """No frame is shorter on the wire: part of the look-ahead."""
 

@@ -17,6 +17,11 @@ from roce_pkt.engine.watch import BrokenAdapter, Watcher
 from roce_pkt.errors import InputError
 from roce_pkt.scenario.schema import Scenario
 
+COUNTED = (
+    "ce", "cnps", "again", "naks", "timeouts", "received_bytes", "cnps_taken", "cnps_lost", "cnp_delay_ps",
+    "cnp_delay_max_ps",
+)  # fmt: skip
+"""Statistics of a queue pair's half."""
 Sink = Callable[[NDArray[Any]], None]
 
 
@@ -181,7 +186,7 @@ class Session:
         port["queue_max_bytes"] = port["queued_bytes"]
         for name in ("marked", "xoffs", "xons", "drops"):
             port[name] = 0
-        for name in ("ce", "cnps", "again", "naks", "timeouts", "received_bytes"):
+        for name in COUNTED:
             half[name] = 0
         line["paused_ps"] = 0
         self._sent_before = port["sent_bytes"].copy()

@@ -19,8 +19,7 @@ from roce_pkt.engine.memory import (
     port_at,
     route_at,
 )
-from roce_pkt.engine.pool import give
-from roce_pkt.engine.port import cell_of, enqueue, mark, tell
+from roce_pkt.engine.port import cell_of, enqueue, lose, mark, tell
 from roce_pkt.engine.records import FLOWLET_MASK, PER_PACKET
 from roce_pkt.fabric.buffer import admit, must_pause
 from roce_pkt.fabric.ecmp import flowlet_path, packet_path, path
@@ -65,10 +64,7 @@ def forward(w, p, x, t):
     cell = cell_of(p, f.class_)
     g = group_at(w, cell)
     if not admit(n, g, size):
-        o.drops += 1
-        if w.trace:
-            rows.note(w, rows.DROP, f.half, out, f.psn, t)
-        give(w, x)
+        lose(w, out, o, x, f, t)
         return p
     f.group = cell
     if g.lossless and d.xoff >> f.class_ & 1 == 0 and must_pause(n, g):

@@ -110,6 +110,13 @@
     };
   }
 
+  function barTraces(panel, across, axis) {
+    const x = panel.bars.map(([name]) => name), y = panel.bars.map(([, value]) => value);
+    const said = `%{x}: %{y:.4~g} ${panel.unit}<extra></extra>`, shared = { x, xaxis: across, yaxis: axis, meta: null, hovertemplate: said };
+    const level = { type: "scatter", mode: "lines", ...shared, y: x.map(() => panel.level), line: { color: NEUTRAL, dash: "dot", width: 1.2 } };
+    return [{ type: "bar", ...shared, y, marker: { color: PALETTE[0] } }, ...(panel.level ? [level] : [])];
+  }
+
   function shades() {
     const out = [];
     for (const panel of page.panels)
@@ -142,7 +149,12 @@
     page.panels.forEach((panel, i) => {
       const share = heightOf(panel) / plot, axis = i ? `y${i + 1}` : "y", key = i ? `yaxis${i + 1}` : "yaxis";
       layout[key] = { domain: [Math.max(0, top - share), top], gridcolor: faint, zeroline: false, fixedrange: panel.lanes.length > 0, anchor: "x" };
-      if (panel.lanes.length)
+      if (panel.bars.length) {
+        const across = `xaxis${i + 1}`;
+        layout[across] = { anchor: axis, type: "category", tickfont: { size: 10 }, fixedrange: true };
+        Object.assign(layout[key], { title: { text: panel.unit, standoff: 4 }, rangemode: "tozero", anchor: `x${i + 1}` });
+        traces.push(...barTraces(panel, `x${i + 1}`, axis));
+      } else if (panel.lanes.length)
         Object.assign(layout[key], { range: [panel.lanes.length - 0.5, -0.5], tickvals: panel.lanes.map((_, lane) => lane), ticktext: panel.lanes.map(escape), tickfont: { size: 10 }, automargin: true });
       else Object.assign(layout[key], { title: { text: panel.unit, standoff: 4 }, rangemode: "tozero" });
       const heading = `<b>${escape(panel.title)}</b>${panel.note ? `  ${escape(panel.note)}` : ""}`;
@@ -152,7 +164,8 @@
       for (const marks of panel.marks) traces.push(marksTrace(panel, marks, axis));
       top -= share + GAP / plot;
     });
-    layout.xaxis.anchor = page.panels.length > 1 ? `y${page.panels.length}` : "y";
+    const last = page.panels.map((panel) => !panel.bars.length).lastIndexOf(true);
+    layout.xaxis.anchor = last > 0 ? `y${last + 1}` : "y";
     const config = { responsive: true, displaylogo: false, modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d"], doubleClick: "reset" };
     Plotly.newPlot(chart, traces, layout, config).then(() => { document.documentElement.dataset.ready = "yes"; });
   }

@@ -107,8 +107,21 @@ class Bands:
 
 
 @dataclass(slots=True)
+class Bar:
+    """One number of a panel that has no time axis.
+
+    Args:
+        name: Whose it is.
+        value: In the panel's unit.
+    """
+
+    name: str
+    value: float
+
+
+@dataclass(slots=True)
 class Panel:
-    """One strip of the picture: curves with a value axis, or lanes of marks and bands.
+    """One strip of the picture: curves with a value axis, lanes of marks and bands, or bars.
 
     Args:
         title: What it shows.
@@ -117,6 +130,8 @@ class Panel:
         curves: Curves.
         marks: Marks, by lane.
         bands: Bands, by lane.
+        bars: Bars, beside each other; such a panel has nothing else.
+        level: A value to compare bars with.
     """
 
     title: str
@@ -125,6 +140,8 @@ class Panel:
     curves: list[Curve] = field(default_factory=list)
     marks: list[Marks] = field(default_factory=list)
     bands: list[Bands] = field(default_factory=list)
+    bars: list[Bar] = field(default_factory=list)
+    level: float = 0.0
 
     @property
     def lanes(self) -> list[str]:
@@ -134,7 +151,7 @@ class Panel:
     @property
     def empty(self) -> bool:
         """True when there is nothing to draw."""
-        return not any(len(c.time_s) for c in self.curves) and not self.lanes
+        return not any(len(c.time_s) for c in self.curves) and not self.lanes and not self.bars
 
 
 @dataclass(slots=True)
@@ -186,6 +203,7 @@ class Page:
         tables: Tables.
         findings: What somebody should look at.
         parameters: What it ran with.
+        caption: Lines below the title of a static picture, which has no tables.
     """
 
     title: str
@@ -196,6 +214,7 @@ class Page:
     tables: list[Table] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
     parameters: list[Parameter] = field(default_factory=list)
+    caption: str = ""
 
     @property
     def time_unit(self) -> tuple[str, float]:
@@ -263,6 +282,8 @@ def _panel(panel: Panel, per_second: float) -> dict[str, Any]:
             }
             for b in panel.bands
         ],
+        "bars": [[b.name, b.value] for b in panel.bars],
+        "level": panel.level,
     }
 
 

@@ -10,6 +10,9 @@ from roce_pkt.files import whole_file
 from roce_pkt.report.page import REST, Page, Panel
 
 WIDTH_INCHES, CURVE_INCHES, LANE_INCHES = 12.0, 1.9, 0.22
+LOW_INCHES, MANY_PANELS = 1.3, 5
+"""Height of a curve's panel where there are many."""
+GAP_INCHES, LEFT_INCHES, RIGHT_INCHES = 0.35, 1.7, 0.2
 COLORS = (
     "#0072b2",
     "#d55e00",
@@ -23,6 +26,14 @@ COLORS = (
     "#0d9488",
 )
 NEUTRAL = "#8a8f98"
+DEED = "#c00000"
+"""Colour of instants that belong to no group."""
+NAMED = 3
+"""Instants of one kind and lane whose name is written beside them."""
+BESIDE: dict[str, Any] = {
+    "xytext": (8, 0), "textcoords": "offset points", "fontsize": 7, "va": "center",
+    "bbox": {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
+}  # fmt: skip
 _LINES = {"main": ("-", 1.4, 1.0), "thin": ("-", 0.7, 0.5), "dotted": (":", 1.0, 1.0)}
 _MARKERS = {"dot": "o", "ring": "o", "cross": "x", "tick": "|"}
 
@@ -43,22 +54,48 @@ def write_png(path: str | Path, page: Page, *, force: bool = False) -> None:
     except ImportError as error:
         raise InputError("--png needs matplotlib: pip install 'roce-pkt[plot]'") from error
     panels = [panel for panel in page.panels if not panel.empty] or [Panel("Nothing to draw")]
-    heights = [LANE_INCHES * len(panel.lanes) + 0.3 if panel.lanes else CURVE_INCHES for panel in panels]
-    figure = Figure(figsize=(WIDTH_INCHES, sum(heights) + 0.6 * len(heights) + 0.6), layout="constrained")
-    axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+    title = "\n".join(filter(None, (page.title, page.caption)))
+    shown = [group for group in page.groups if group.shown]
+    head, foot = 0.2 + 0.15 * title.count("\n"), 0.5 + 0.17 * ((len(shown) + 1) // 2)
+    heights = [_height(panel, len(panels)) for panel in panels]
+    gaps = GAP_INCHES * (len(panels) + sum(bool(panel.bars) for panel in panels))
+    whole = head + sum(heights) + gaps + foot
+    figure = Figure(figsize=(WIDTH_INCHES, whole))
     unit, per_second = page.time_unit
     colors = {group.key: COLORS[at % len(COLORS)] for at, group in enumerate(page.groups)} | {REST: NEUTRAL}
-    shown = {group.key for group in page.groups if group.shown} | {None}
-    for panel, axis in zip(panels, axes, strict=True):
-        _draw(panel, axis, colors, shown, per_second)
-    axes[-1].set_xlabel(f"time, {unit}")
-    axes[-1].set_xlim(0, page.span_s * per_second or 1)
-    figure.suptitle(_plain(page.title), fontsize=11)
-    handles = [_handle(colors[group.key], group.name) for group in page.groups if group.shown]
+    visible = {group.key for group in shown} | {None}
+    last = max((at for at, panel in enumerate(panels) if not panel.bars), default=0)
+    top = whole - head
+    for at, (panel, height) in enumerate(zip(panels, heights, strict=True)):
+        # the panel above bars may hold the time axis, whose labels need room
+        top -= GAP_INCHES * (2 if panel.bars else 1) + height
+        place = (
+            LEFT_INCHES / WIDTH_INCHES,
+            top / whole,
+            1 - (LEFT_INCHES + 0.2) / WIDTH_INCHES,
+            height / whole,
+        )
+        axis = figure.add_axes(place)
+        if panel.bars:
+            _draw_bars(panel, axis)
+            continue
+        _draw(panel, axis, colors, visible, per_second)
+        axis.set_xlim(0, page.span_s * per_second or 1)
+        axis.tick_params(labelbottom=at == last)
+        if at == last:
+            axis.set_xlabel(f"time, {unit}", fontsize=8)
+    figure.text(0.01, 1 - 0.1 / whole, _plain(title), fontsize=9, va="top")
+    handles = [_handle(colors[group.key], group.name) for group in shown]
     if handles:
-        figure.legend(handles=handles, loc="outside lower center", ncols=2, fontsize=7, frameon=False)
+        figure.legend(handles=handles, loc="lower center", ncols=2, fontsize=7, frameon=False)
     with whole_file(path, force=force) as stream:
         figure.savefig(stream, format="png", dpi=110)
+
+
+def _height(panel: Panel, panels: int) -> float:
+    if panel.lanes:
+        return LANE_INCHES * len(panel.lanes) + 0.1
+    return LOW_INCHES if panels > MANY_PANELS else CURVE_INCHES
 
 
 def _plain(text: str) -> str:
@@ -72,16 +109,31 @@ def _handle(color: str, name: str) -> Any:
     return Line2D([], [], color=color, label=_plain(name))
 
 
+def _draw_bars(panel: Panel, axis: Any) -> None:
+    axis.set_title(_plain(f"{panel.title}  {panel.note}"), fontsize=8, loc="left")
+    axis.tick_params(labelsize=7)
+    axis.bar([_plain(bar.name) for bar in panel.bars], [bar.value for bar in panel.bars], color=COLORS[0])
+    if panel.level:
+        axis.axhline(panel.level, linestyle=":", color=NEUTRAL)
+    axis.set_ylabel(panel.unit, fontsize=8)
+
+
 def _draw(panel: Panel, axis: Any, colors: dict[str, str], shown: set[str | None], per_second: float) -> None:
-    axis.set_title(f"{panel.title}  {panel.note}", fontsize=8, loc="left")
+    axis.set_title(_plain(f"{panel.title}  {panel.note}"), fontsize=8, loc="left")
     axis.tick_params(labelsize=7)
     axis.grid(visible=True, linewidth=0.3)
+    # curves without a group are told apart by their place
+    alone = [curve for curve in panel.curves if curve.group is None and curve.weight == "main"]
     for curve in panel.curves:
         if curve.group in shown:
             style, width, alpha = _LINES[curve.weight]
             draw = axis.step if curve.shape == "step" else axis.plot
             extra = {"where": "post"} if curve.shape == "step" else {}
             color = colors.get(curve.group or "", NEUTRAL)
+            place = next((at for at, one in enumerate(alone) if one is curve), None)
+            if place is not None and len(alone) > 1:
+                color = COLORS[place % len(COLORS)]
+                extra["label"] = _plain(curve.name)
             draw(
                 curve.time_s * per_second,
                 curve.value,
@@ -91,6 +143,8 @@ def _draw(panel: Panel, axis: Any, colors: dict[str, str], shown: set[str | None
                 color=color,
                 **extra,
             )
+    if len(alone) > 1:
+        axis.legend(fontsize=6, loc="upper right")
     lanes = panel.lanes
     for bands in panel.bands:
         spans = list(
@@ -101,16 +155,21 @@ def _draw(panel: Panel, axis: Any, colors: dict[str, str], shown: set[str | None
         )
     for marks in panel.marks:
         if marks.group in shown:
-            color, hollow = colors.get(marks.group or "", NEUTRAL), marks.symbol == "ring"
+            color, hollow = colors.get(marks.group or "", DEED), marks.symbol == "ring"
             axis.plot(
                 marks.time_s * per_second,
                 [lanes.index(marks.lane)] * len(marks.time_s),
                 _MARKERS[marks.symbol],
-                markersize=3,
+                markersize=3 if marks.group else 7,
+                markeredgewidth=1 if marks.group else 2,
+                zorder=3,
                 color=color,
                 markerfacecolor="none" if hollow else color,
                 linestyle="none",
             )
+            if marks.group is None:
+                for time_s in marks.time_s[:NAMED]:
+                    axis.annotate(marks.name, (time_s * per_second, lanes.index(marks.lane)), **BESIDE)
     if lanes:
         axis.set_yticks(range(len(lanes)), [_plain(lane) for lane in lanes], fontsize=6)
         axis.set_ylim(len(lanes) - 0.4, -0.6)

@@ -21,7 +21,7 @@ from roce_pkt.flows import pairs
 from roce_pkt.flows.connections import Connections
 from roce_pkt.flows.messages import Message, Messages
 from roce_pkt.flows.survey import Survey
-from roce_pkt.run.simulate import OnSamples, load, simulate
+from roce_pkt.run.simulate import Onlooker, load, simulate
 from roce_pkt.scenario.reader import read_text
 from roce_pkt.scenario.schema import Scenario, Traffic
 from roce_pkt.units import PS_PER_NS
@@ -115,7 +115,7 @@ def drive(
     *,
     open_loop: bool = False,
     on_event: Callable[[Event], None] | None = None,
-    watch: Callable[[Scenario], OnSamples | None] | None = None,
+    watch: Callable[[Scenario], Onlooker] | None = None,
 ) -> Driven:
     """Run what a capture's hosts asked for through a scenario's fabric; its own traffic is left out.
 
@@ -124,7 +124,7 @@ def drive(
         fabric: A scenario, a file, or the name of a preset.
         open_loop: Every message begins when it began in the capture.
         on_event: Told of the engine's events.
-        watch: Given what is run, gives what takes samples of it.
+        watch: Given what is run, gives what takes its samples and its events as rows.
 
     Raises:
         ScenarioError: The scenario is wrong, or has too few hosts.
@@ -145,8 +145,14 @@ def drive(
     written = scenario.written | {"traffic": [_written(train, hosts, origin_ns) for train in trains]}
     written |= {"duration": f"{duration_ps}ps", "measure_from": "0us"}
     driven = replace(scenario, traffic=traffic, duration_ps=duration_ps, measure_from_ps=0, written=written)
-    taken = None if watch is None else watch(driven)
-    return Driven(trains, simulate(driven, on_event=on_event, on_samples=taken), _findings(trains))
+    seen = None if watch is None else watch(driven)
+    result = simulate(
+        driven,
+        on_event=on_event,
+        on_samples=None if seen is None else seen.samples,
+        on_rows=None if seen is None else seen.rows,
+    )
+    return Driven(trains, result, _findings(trains))
 
 
 def _demand(capture: Capture) -> tuple[Survey, list[Message], int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from roce_pkt.engine.session import Session, Sinks
 from roce_pkt.run.simulation_events import events_of
@@ -25,8 +25,21 @@ SLICE_S = 0.2
 
 OnFrame = Callable[["Record", list["Interface"]], None]
 OnSamples = Callable[["NDArray[Any]", "NDArray[Any]", "NDArray[Any]", Names], None]
+OnRows = Callable[["NDArray[Any]", Names], None]
 Progress = Callable[[float, float], None]
 """Called with the share of simulated time that is done, and data packets so far."""
+
+
+class Onlooker(Protocol):
+    """Takes everything that a picture of a run needs."""
+
+    def samples(self, times: NDArray[Any], queues: NDArray[Any], rates: NDArray[Any], names: Names) -> None:
+        """As `on_samples`."""
+        ...
+
+    def rows(self, found: NDArray[Any], names: Names) -> None:
+        """As `on_rows`."""
+        ...
 
 
 def load(source: Scenario | str | Path, changes: Mapping[str, str] | None = None) -> Scenario:
@@ -46,6 +59,7 @@ def simulate(
     on_event: Callable[[Event], None] | None = None,
     on_frame: OnFrame | None = None,
     on_samples: OnSamples | None = None,
+    on_rows: OnRows | None = None,
     sample_every_ps: int = 1_000_000,
     progress: Progress | None = None,
 ) -> Simulation:
@@ -57,7 +71,9 @@ def simulate(
         on_event: Called with each event, in time order.
         on_frame: Called with each frame at the scenario's taps, and the interfaces, in time order.
         on_samples: Called with blocks of samples: times in ps (n,), queues in octets (n, ports),
-            rates (n, halves), and the run's names.
+            `engine.records.RATE_SAMPLE` (n, halves), and the run's names.
+        on_rows: Called with blocks of `engine.records.EVENT_ROW` in time order, and the run's names: events
+            as arrays, for whoever wants many of them.
         sample_every_ps: Sampling period for `on_samples`.
         progress: Called a few times a second.
 
@@ -69,10 +85,11 @@ def simulate(
     """
     scenario = load(source, changes)
     sinks = Sinks()
-    session = Session(scenario, sinks, sample_every_ps if on_samples else 0, trace=on_event is not None)
+    traced = on_event is not None or on_rows is not None
+    session = Session(scenario, sinks, sample_every_ps if on_samples else 0, trace=traced)
     names = Names(scenario, session.built)
-    if on_event is not None:
-        sinks.events = _event_sink(names, on_event)
+    if traced:
+        sinks.events = _event_sink(names, on_event, on_rows)
     if on_frame is not None:
         sinks.frames = _frame_sink(names, on_frame)
     if on_samples is not None:
@@ -89,10 +106,15 @@ def simulate(
     return collect(session, names, wall, cpu, interrupted=interrupted)
 
 
-def _event_sink(names: Names, on_event: Callable[[Event], None]) -> Callable[[NDArray[Any]], None]:
+def _event_sink(
+    names: Names, on_event: Callable[[Event], None] | None, on_rows: OnRows | None
+) -> Callable[[NDArray[Any]], None]:
     def sink(rows: NDArray[Any]) -> None:
-        for event in events_of(names, rows):
-            on_event(event)
+        if on_rows is not None:
+            on_rows(rows, names)
+        if on_event is not None:
+            for event in events_of(names, rows):
+                on_event(event)
 
     return sink
 

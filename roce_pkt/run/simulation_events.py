@@ -16,6 +16,7 @@ from roce_pkt.units import PS_PER_NS
 NUMBERS = {
     "cp.mark": "queue_bytes",
     "np.cnp": "ce",
+    "cnp.arrived": "delay_ns",
     "rc.done": "messages",
     "pfc.xoff": "priority",
     "pfc.xon": "priority",
@@ -43,7 +44,7 @@ def events_of(names: Names, found: NDArray[Any]) -> Iterator[Event]:
             state = {"rate_bps": rate, "target_bps": target, "alpha": alpha, "stage": number}
             state["phase"] = phases[phase]
         elif kind in NUMBERS:
-            state = {NUMBERS[kind]: number}
+            state = {NUMBERS[kind]: number // PS_PER_NS if code == rows.CNP_ARRIVED else number}
         else:
             state = {"psn": int(start[half] + number) & 0xFFFFFF}
         at_port = flow is None or kind == "drop"

@@ -14,12 +14,15 @@ from roce_pkt.errors import Severity
 from roce_pkt.fabric.pause import paused_total_ps
 from roce_pkt.run.path_shares import PathShares, path_shares
 from roce_pkt.run.simulation_names import Names
-from roce_pkt.units import PS_PER_NS, PS_PER_S
+from roce_pkt.units import PS_PER_NS, PS_PER_S, format_time_ns
 
 MOST_FLOWS = 8
+SEVERITIES = ("error", "warning", "note")
 FULL_LINK, UNEVEN = 0.8, 1.5
 """A path collision: a link loaded so far that carries so many times an even share."""
 MOST_COLLISIONS = 8
+MOST_ON_THEIR_WAY = 64
+"""Notifications that may be under way when a run ends."""
 VICTIM_PAUSED_SHARE = 0.1
 """A flow is a victim when its sender was paused this share of the time and its own way out was free."""
 
@@ -38,6 +41,9 @@ class FlowResult:
         messages: Messages completed.
         ce: Marked data frames that arrived.
         cnps: Notifications sent for it.
+        cnps_lost: Those that a switch dropped.
+        cnp_delay_mean_ns: From their sending to the sender they are for; 0 when none arrived.
+        cnp_delay_max_ns: The longest of those.
         retransmissions: Packets sent again.
         naks: Refusals its requester got.
         timeouts: Retry timers that ran out.
@@ -54,6 +60,9 @@ class FlowResult:
     messages: int
     ce: int
     cnps: int
+    cnps_lost: int
+    cnp_delay_mean_ns: int
+    cnp_delay_max_ns: int
     retransmissions: int
     naks: int
     timeouts: int
@@ -143,6 +152,7 @@ def collect(session: Session, names: Names, wall_s: float, cpu_s: float, *, inte
         "frames": int(w["frames_sent"]),
         "events": int(w["events"]),
         "sim_time_ns": session.now_ps // PS_PER_NS,
+        "measured_ns": measured_ps(session) // PS_PER_NS,
         "wall_s": round(wall_s, 6),
         "cpu_s": round(cpu_s, 6),
         "packets_per_cpu_s": round(data / cpu_s) if cpu_s else 0,
@@ -194,6 +204,9 @@ def _flows(session: Session, names: Names) -> list[FlowResult]:
                 messages=int(q["messages"] if q["service"] == records.RC else r["msn"]),
                 ce=int(taker["ce"]),
                 cnps=int(taker["cnps"]),
+                cnps_lost=int(data["cnps_lost"]),
+                cnp_delay_mean_ns=int(data["cnp_delay_ps"]) // max(int(data["cnps_taken"]), 1) // PS_PER_NS,
+                cnp_delay_max_ns=int(data["cnp_delay_max_ps"]) // PS_PER_NS,
                 retransmissions=int(q["again"]) + int(r["again"]),
                 naks=int(q["naks"]),
                 timeouts=int(q["timeouts"]),
@@ -260,9 +273,10 @@ def _findings(
     ]
     found += [_told(seen, names) for overseer in session.overseers for seen in overseer.seen]
     found += _collisions(session, paths, now)
+    found += _notifications(session, names, now)
     if not any(f.rule == "deadlock" for f in found):  # everybody is a victim then
         found += _victims(session, flows, now)
-    return found
+    return sorted(found, key=lambda one: SEVERITIES.index(one.severity))
 
 
 def _why_dropped(session: Session, name: str) -> str:
@@ -294,6 +308,41 @@ def _collisions(session: Session, paths: list[PathShares], now: int) -> list[Sim
             )
             found.append(SimulationFinding("path-collision", "warning", now, text))
     return found[:MOST_COLLISIONS]
+
+
+def _notifications(session: Session, names: Names, now: int) -> list[SimulationFinding]:
+    """Notifications that were dropped, or came later than the next one was due."""
+    half = session.built.arrays.half
+    sent, lost, taken = (int(half[name].sum()) for name in ("cnps", "cnps_lost", "cnps_taken"))
+    class_ = int(session.built.w["cnp_class"])
+    shared = np.any(half["class_"][half["sent"] > 0] == class_)
+    advice = "; they share a class with data: give them one of their own (host.np.dscp)" if shared else ""
+    found = []
+    waiting = sent - lost - taken
+    if waiting > max(MOST_ON_THEIR_WAY, sent // 5):
+        queues = session.built.arrays.line["queued_bytes"][class_ :: records.CLASSES]
+        text = (
+            f"{waiting} of {sent} notifications never arrived: they wait in class {class_} of"
+            f" {names.ports[int(queues.argmax())]} and others, which other classes never let through"
+        )
+        advice = advice or "; give them a class that goes first (host.np.dscp)"
+        found.append(SimulationFinding("cnp-stuck", "warning", now, text + advice))
+    if lost:
+        text = f"{lost} of {sent} notifications were dropped on their way to senders, who never slowed down"
+        found.append(SimulationFinding("cnp-lost", "warning", now, text + advice))
+    interval_ps = int(session.built.law.np_parameters[0]["interval_ps"])
+    mean_ps = int(half["cnp_delay_ps"].sum()) // max(taken, 1)
+    if mean_ps > interval_ps > 0:
+        mean, longest, interval = (
+            format_time_ns(int(ps) // PS_PER_NS)
+            for ps in (mean_ps, half["cnp_delay_max_ps"].max(), interval_ps)
+        )
+        text = (
+            f"{taken} notifications took {mean} on average, {longest} at most, to reach senders, although one"
+            f" may follow another after {interval}"
+        )
+        found.append(SimulationFinding("cnp-late", "warning", now, text + advice))
+    return found
 
 
 def _told(seen: Seen, names: Names) -> SimulationFinding:

@@ -59,7 +59,9 @@ class JsonLines:
                 if not name.startswith("host")
             ]
             for half, flow in flows:
-                rate, target, alpha = rates[at, half].tolist()
+                rate, target, alpha = (
+                    float(rates[at, half][name]) for name in ("rate_bps", "target_bps", "alpha")
+                )
                 lines.append(
                     {"time_ns": time_ns, "flow": flow, "rate_bps": rate, "target_bps": target, "alpha": alpha}
                 )

@@ -19,7 +19,7 @@ def page():
     events = []
     result = simulate(
         "two-to-one", {"duration": "400us", "measure_from": "0us"},
-        on_samples=made.samples, on_event=made.and_events(events.append),
+        on_samples=made.samples, on_rows=made.rows, on_event=events.append,
     )  # fmt: skip
     return made.page("two to one", result), result, events
 
