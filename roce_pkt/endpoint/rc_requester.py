@@ -72,11 +72,13 @@ def acknowledged(q: Any, end: int, now: int) -> int:
     if q.snd < end:
         q.snd = end  # a late answer to an earlier transmission: no need to send those again
         q.offset = end % q.message_packets
-    before = q.messages
+    completed = 0
     while q.message_end <= end:
         q.message_end += q.message_packets
-        q.messages += 1
-    return q.messages - before
+        completed += 1
+    if completed:
+        q.messages += completed
+    return completed
 
 
 @law

@@ -15,6 +15,7 @@ from roce_pkt.cc import dcqcn, feedback, own, profiles, registry
 from roce_pkt.cc.parameters import ParameterTable
 from roce_pkt.endpoint import notification
 from roce_pkt.engine import records
+from roce_pkt.engine.layout import in_line
 from roce_pkt.errors import InputError, ScenarioError
 from roce_pkt.fabric.round_trip import base_rtt_ps
 from roce_pkt.fabric.topology import Topology
@@ -75,7 +76,7 @@ class ControlLaw:
         """Reaction points of `count` halves, as each begins."""
         state = self.law.State()
         self.law.start(self.law.PARAMETERS.twin(self.parameters[0]), state, 0)
-        states = np.zeros(count, self.law.STATE)
+        states = in_line(count, self.law.STATE)
         for name in states.dtype.names or ():
             states[name] = getattr(state, name)
         return states

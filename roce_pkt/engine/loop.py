@@ -26,14 +26,16 @@ from roce_pkt.engine.memory import (
     rates_at,
     rp_at,
     set_queues,
+    set_top,
     top_at,
     tree_at,
 )
 from roce_pkt.engine.pausing import pause_arrives, pause_timers
 from roce_pkt.engine.port import serve
-from roce_pkt.engine.records import FAR_PS, GO, PAUSE, SAMPLES_FULL, SHIFT, SOURCE_MASK
+from roce_pkt.engine.prefetch import packet_ahead
+from roce_pkt.engine.records import BLOCK, FAR_PS, GO, PAUSE, SAMPLES_FULL, SHIFT, SOURCE_MASK
 from roce_pkt.engine.switch import forward
-from roce_pkt.engine.tree import arm, lift
+from roce_pkt.engine.tree import arm, bound_of, earliest_key, settle_bound
 from roce_pkt.jit import kernel
 
 compile_laws()
@@ -50,12 +52,8 @@ def arrive(w, p, t):
     x = d.arriving
     f = packet_at(w, x)
     d.arriving = f.next
-    arm(
-        w,
-        d.base,
-        d.arrival_leaf,
-        packet_at(w, f.next).time_ps if f.next != np.uint32(0) else np.int64(FAR_PS),
-    )
+    packet_ahead(w, f.next)
+    arm(w, d.base, d.arrival_leaf, f.time_ps if f.next != np.uint32(0) else np.int64(FAR_PS))
     if d.tap:
         rows.record(w, p, x, 0, t)
     if f.kind == PAUSE:
@@ -87,9 +85,21 @@ def run_node(w, number, end_key):
             p = np.uint32(n.first_port + source - np.uint32(2) * n.ports)
             pause_timers(w, p, t)
         else:
-            p = timers(w, np.uint32(n.first_half + source - np.uint32(3) * n.ports), t)
+            leaf = np.uint32(tree_at(w, np.uint32(n.timers + np.uint32(1))) & SOURCE_MASK)
+            p = timers(w, np.uint32(n.first_half + np.uint32(leaf - n.halves)), t)
         serve(w, p, t)
     w.events += events
+    set_top(w, number, tree_at(w, np.uint32(n.base + np.uint32(1))))
+
+
+@law
+def run_block(w, block, end_key):
+    """Run a block's nodes, each on its own, to the end of the window."""
+    for i in range(BLOCK):
+        number = np.uint32(block * np.uint32(BLOCK) + np.uint32(i))
+        if top_at(w, number) < end_key and w.stop == GO:
+            run_node(w, number, end_key)
+    settle_bound(w, block)
 
 
 @cold
@@ -117,7 +127,7 @@ def sample(w):
 def run(w, until_ps):
     """Run until `until_ps`, or until something asks to stop (`w.stop` says what)."""
     while w.stop == GO:
-        earliest = min(top_at(w, 1) >> np.int64(SHIFT), until_ps)
+        earliest = min(earliest_key(w) >> np.int64(SHIFT), until_ps)
         while w.next_sample_ps <= earliest and w.stop == GO:
             sample(w)
         if earliest >= until_ps or w.stop != GO:
@@ -125,12 +135,8 @@ def run(w, until_ps):
         w.now_ps = earliest
         end = min(earliest + w.lookahead_ps, until_ps, w.next_sample_ps)
         end_key = end << np.int64(SHIFT)
-        while True:
-            key = top_at(w, 1)
-            if key >= end_key or w.stop != GO:
-                break
-            number = np.uint32(key & SOURCE_MASK)
-            run_node(w, number, end_key)
-            lift(w, number)
+        for block in range(w.blocks):
+            if top_at(w, bound_of(w, np.uint32(block))) < end_key:
+                run_block(w, np.uint32(block), end_key)
     if w.stop == GO:
         w.now_ps = until_ps

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from roce_pkt.engine import records, rows
-from roce_pkt.engine.records import CLASSES, FAR_PS, SHIFT
+from roce_pkt.engine.records import BLOCK, CLASSES, FAR_PS, SHIFT
 from roce_pkt.errors import Severity
 
 
@@ -81,11 +81,9 @@ class Hands:
         while place > 1:
             place >>= 1
             tree[base + place] = min(tree[base + 2 * place], tree[base + 2 * place + 1])
-        top, place = arrays.top, len(arrays.node) + int(p["node"])
-        top[place] = int(tree[base + 1]) >> SHIFT << SHIFT | int(p["node"])
-        while place > 1:
-            place >>= 1
-            top[place] = min(top[2 * place], top[2 * place + 1])
+        top, bound = arrays.top, int(self.built.w["blocks"]) * BLOCK + int(p["node"]) // BLOCK
+        top[p["node"]] = tree[base + 1]
+        top[bound] = min(top[bound], tree[base + 1])
 
     def end_pause(self, port: int, class_: int, now_ps: int) -> None:
         """A class may send again from now on."""

@@ -19,6 +19,7 @@ from roce_pkt.engine.memory import (
     turns_at,
 )
 from roce_pkt.engine.pool import give, take
+from roce_pkt.engine.prefetch import packet_ahead, receiver_ahead
 from roce_pkt.engine.queue_pair import compose
 from roce_pkt.engine.records import CNP, FAR_PS, PAUSE, PAUSE_8023, SHIFT
 from roce_pkt.engine.tree import arm, armed_ps, lift
@@ -193,6 +194,7 @@ def next_packet(w, p, d, ready, t):
         return compose(w, d, k, t)
     f = packet_at(w, x)
     k.first = f.next
+    packet_ahead(w, f.next)
     if f.next == np.uint32(0):
         d.backlog &= ~np.uint8(1 << class_)
         k.deficit_bytes = 0
@@ -235,15 +237,19 @@ def put_on_wire(w, p, d, x, t):
         return
     if d.cut_through:
         takes = min(takes, (CUT_THROUGH_BYTES * d.ps_per_byte) >> 20)
-    f.time_ps = t + takes + d.delay_ps
+    arrives_ps = t + takes + d.delay_ps
     f.next = np.uint32(0)
     other = port_at(w, d.peer)
     if other.arriving == np.uint32(0):
         other.arriving = x
-        arm(w, other.base, other.arrival_leaf, f.time_ps)
+        arm(w, other.base, other.arrival_leaf, arrives_ps)
         lift(w, other.node)
     else:
-        packet_at(w, other.arriving_last).next = x
+        before = packet_at(w, other.arriving_last)
+        before.next = x
+        before.time_ps = arrives_ps
+    if other.host:
+        receiver_ahead(w, f)
     other.arriving_last = x
     w.frames_sent += 1
     d.sent_bytes += f.size

@@ -26,6 +26,7 @@ from roce_pkt.engine.memory import (
     watch_at,
 )
 from roce_pkt.engine.pool import take
+from roce_pkt.engine.prefetch import sender_ahead
 from roce_pkt.engine.records import (
     ACK_REQUEST,
     AGAIN,
@@ -37,7 +38,7 @@ from roce_pkt.engine.records import (
     READ_REQUEST,
     SOURCE_MASK,
 )
-from roce_pkt.engine.tree import arm, set_turn_key
+from roce_pkt.engine.tree import set_timer_leaf, set_turn_key
 from roce_pkt.fabric.red import ECT0
 
 FCS_BYTES = 4
@@ -61,7 +62,7 @@ def set_timer(w, h, q):
         at = min(at, notification.next_timer_ps(np_of(w), watch_at(w, q.np)))
     if at != q.timer_ps:
         q.timer_ps = at
-        arm(w, port_at(w, q.port).base, q.timer_leaf, at)
+        set_timer_leaf(w, node_at(w, port_at(w, q.port).node), q.timer_leaf, at)
 
 
 @law
@@ -127,6 +128,8 @@ def compose(w, d, k, t):
         reaction.leave_sender(w, q, x, f.size, t)
     q.avail_ps = next_start_ps(q, rp_at(w, h).rate_bps, np.int64(f.size) + w.gap_bytes, w.quantum_ps, t)
     set_turn(w, h, q)
+    following = turns_at(w, np.uint32(k.tree + np.uint32(1))) & SOURCE_MASK
+    sender_ahead(w, np.uint32(node_at(w, d.node).first_half + np.uint32(following)))
     if happened or armed != q.retry_at_ps:
         set_timer(w, h, q)
     return x

@@ -13,6 +13,7 @@ from roce_pkt.endpoint import notification
 from roce_pkt.endpoint.rc_requester import timeout_ps
 from roce_pkt.engine import records
 from roce_pkt.engine.frame_sizes import FrameSizes
+from roce_pkt.engine.layout import in_line
 from roce_pkt.engine.records import FAR_PS, SERVICES
 from roce_pkt.engine.workload import SHAPES
 from roce_pkt.fabric import dice, ecmp
@@ -105,7 +106,7 @@ def lay_out(scenario: Scenario, net: Topology, sizes: FrameSizes) -> QueuePairs:
     host_of_half = hosts[order]
     firsts = np.concatenate(([0], np.cumsum(np.bincount(host_of_half, minlength=net.hosts))))
     qpn = FIRST_QPN + np.arange(2 * count) - firsts[host_of_half]
-    half = np.zeros(2 * count, records.HALF)
+    half = in_line(2 * count, records.HALF)
     half["peer"][requester], half["peer"][responder] = responder, requester
     half["dst"][requester], half["dst"][responder] = dst, src
     sport = np.array([sport_from_qpns(int(a), int(b)) for a, b in zip(qpn, qpn[half["peer"]], strict=True)])

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_pkt.cc.feedback import MAX_HOPS
+from roce_pkt.engine.layout import in_lines
 
 SHIFT = 16
 """An event's key is time << SHIFT | source, so that the smallest key is the earliest event."""
@@ -20,6 +21,9 @@ SOURCE_MASK = (1 << SHIFT) - 1
 FAR_PS = 1 << 46
 """No event is later: 70 s of simulated time in 63 bits beside the source."""
 IDLE_KEY = FAR_PS << SHIFT
+BLOCK_SHIFT = 4
+BLOCK = 1 << BLOCK_SHIFT
+"""Nodes that share a bound on their earliest event."""
 CLASSES = 8
 
 DATA, READ_REQUEST, READ_RESPONSE, ATOMIC_REQUEST, ATOMIC_RESPONSE = 0, 1, 2, 3, 4
@@ -87,6 +91,7 @@ WORLD = np.dtype(
         ("failed_call", "u4"),  # which of them failed
         ("failed_ps", "i8"),
         ("nodes", "u4"),
+        ("blocks", "u4"),  # of nodes
         ("ports", "u4"),
         ("halves", "u4"),
         ("packets", "u4"),
@@ -152,6 +157,8 @@ NODE = np.dtype(
         ("shared_total_bytes", "i8"),
         ("base", "u4"),  # of its tree
         ("leaves", "u4"),
+        ("timers", "u4"),  # host: base of the tree of its queue pairs' timers
+        ("halves", "u4"),  # host: leaves of it
         ("ports", "u4"),
         ("first_port", "u4"),
         ("first_half", "u4"),
@@ -163,7 +170,7 @@ NODE = np.dtype(
     align=True,
 )
 
-PORT = np.dtype(
+PORT = in_lines(
     [
         ("free_ps", "i8"),  # when the frame being sent ends
         ("known_ps", "i8"),
@@ -216,11 +223,10 @@ PORT = np.dtype(
         ("xoffs", "i8"),
         ("xons", "i8"),
         ("drops", "i8"),
-    ],
-    align=True,
+    ]
 )
 
-LINE = np.dtype(
+LINE = in_lines(
     [
         ("first", "u4"),
         ("last", "u4"),
@@ -230,14 +236,12 @@ LINE = np.dtype(
         ("paused_until_ps", "i8"),
         ("paused_since_ps", "i8"),
         ("paused_ps", "i8"),
-        ("pauses", "i8"),  # pause frames for this class that came in
+        ("pauses", "u4"),  # pause frames for this class that came in
         ("tree", "u4"),  # host: queue pairs of this class by the time they may send
-        ("tree_leaves", "u4"),
-    ],
-    align=True,
+    ]
 )
 
-GROUP = np.dtype(
+GROUP = in_lines(
     [
         ("used_bytes", "i8"),
         ("reserve_bytes", "i8"),
@@ -246,11 +250,10 @@ GROUP = np.dtype(
         ("alpha", "f8"),
         ("refresh_due_ps", "i8"),
         ("lossless", "u1"),
-    ],
-    align=True,
+    ]
 )
 
-HALF = np.dtype(
+HALF = in_lines(
     [
         # sending, every packet: two cache lines
         ("snd", "i8"),
@@ -282,6 +285,7 @@ HALF = np.dtype(
         ("idle", "u1"),  # its leaf among the class's queue pairs says "nothing to send"
         ("sends", "u1"),  # kind of packet this half sends when paced
         ("class_", "u1"),
+        ("rnr_left", "u1"),
         # receiving, every packet: a third line
         ("expected", "i8"),
         ("received_bytes", "i8"),
@@ -299,7 +303,6 @@ HALF = np.dtype(
         ("rnr_retry", "u1"),
         ("progress_ps", "i8"),
         ("message_end", "i8"),
-        ("rnr_left", "u1"),
         # the rest
         ("window_most", "i8"),  # what a law's window stays below
         ("messages", "i8"),
@@ -317,13 +320,12 @@ HALF = np.dtype(
         ("cnps_lost", "u4"),
         ("cnp_delay_ps", "i8"),  # of all together
         ("cnp_delay_max_ps", "i8"),
-    ],
-    align=True,
+    ]
 )
 
-PACKET = np.dtype(
+PACKET = in_lines(
     [
-        ("time_ps", "i8"),  # when it reaches the next place
+        ("time_ps", "i8"),  # on a wire: when the packet behind it arrives; a pause: when it is obeyed
         ("psn", "i8"),  # position in its queue pair's stream; never wraps
         ("next", "u4"),
         ("half", "u4"),  # that will receive it
@@ -337,8 +339,7 @@ PACKET = np.dtype(
         ("class_", "u1"),
         ("ecn", "u1"),
         ("flags", "u1"),
-    ],
-    align=True,
+    ]
 )
 
 ROUTE = np.dtype([("first", "u4"), ("count", "u4")], align=True)
@@ -390,6 +391,11 @@ MARGIN_ROWS = 256
 """A buffer counts as full this many rows early: more than one event ever writes."""
 
 
+def blocks_of(nodes: int) -> int:
+    """Blocks that hold so many nodes."""
+    return -(-nodes // BLOCK)
+
+
 @dataclass(slots=True)
 class Arrays:
     """The arrays themselves; they must live as long as `w` is used."""
@@ -423,7 +429,7 @@ class Arrays:
         """Write every array's address and length into `w`."""
         for field in fields(self):
             w[f"{field.name}_array"] = getattr(self, field.name).ctypes.data
-        w["rp_bytes"] = self.rp.itemsize
+        w["rp_bytes"] = self.rp.strides[0]
         for name, array in (
             ("nodes", self.node),
             ("ports", self.port),
@@ -436,3 +442,4 @@ class Arrays:
             ("sample_limit", self.queues),
         ):
             w[name] = len(array)
+        w["blocks"] = blocks_of(len(self.node))

@@ -92,7 +92,7 @@ class Session:
     @property
     def idle(self) -> bool:
         """True when nothing will ever happen again."""
-        return int(self.built.arrays.top[1]) >> records.SHIFT >= records.FAR_PS
+        return int(self.built.arrays.top.min()) >> records.SHIFT >= records.FAR_PS
 
     def prepare(self) -> None:
         """Load the compiled loop, or compile it on a machine's first run, before any clock is read."""

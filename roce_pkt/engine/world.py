@@ -12,7 +12,8 @@ from roce_pkt.cc.feedback import ACK
 from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.engine import control_law, queue_pairs, records, workload
 from roce_pkt.engine.frame_sizes import FrameSizes
-from roce_pkt.engine.records import BINS, CLASSES, FAR_PS, IDLE_KEY, SHIFT, Arrays
+from roce_pkt.engine.layout import in_line
+from roce_pkt.engine.records import BINS, BLOCK, CLASSES, FAR_PS, IDLE_KEY, SHIFT, Arrays
 from roce_pkt.errors import ScenarioError
 from roce_pkt.fabric import dice, headroom, link, topology
 from roce_pkt.fabric.topology import Topology
@@ -68,7 +69,7 @@ def build(scenario: Scenario, *, trace: bool = False, sample_every_ps: int = 0) 
     port = _ports(scenario, net, sizes, resolved)
     node, tree, top = _nodes(scenario, net, pairs, port)
     group = _groups(scenario, net, node, sizes, resolved)
-    line = np.zeros(len(net.ports) * CLASSES, records.LINE)
+    line = in_line(len(net.ports) * CLASSES, records.LINE)
     line["paused_until_ps"] = NEVER_PS
     for class_, weight in scenario.switch.qos.weights.items():
         line["quantum_bytes"][class_::CLASSES] = weight * sizes.full_frame
@@ -88,7 +89,7 @@ def build(scenario: Scenario, *, trace: bool = False, sample_every_ps: int = 0) 
         half=half,
         rp=law.states(len(half)),
         watch=pairs.watches(law.np_parameters),
-        packet=np.zeros(pool, records.PACKET),
+        packet=in_line(pool, records.PACKET),
         tree=tree,
         turns=turns,
         top=top,
@@ -103,7 +104,7 @@ def build(scenario: Scenario, *, trace: bool = False, sample_every_ps: int = 0) 
         np=law.np_parameters,
         ack=np.zeros(1, ACK),
         flowlet=_flowlets(scenario, net, node),
-        before=np.zeros(1, law.law.STATE),
+        before=in_line(1, law.law.STATE),
         telemetry=np.zeros(pool * law.telemetry_words, np.uint64),
     )
     law.open_windows(half, arrays.rp, scenario.host.mtu_bytes)
@@ -124,7 +125,7 @@ def _begin(w: Any, net: Topology, trace: bool, sample_every_ps: int, quantum_ps:
 
 
 def _ports(scenario: Scenario, net: Topology, sizes: FrameSizes, resolved: dict[str, Any]) -> NDArray[Any]:
-    port = np.zeros(len(net.ports), records.PORT)
+    port = in_line(len(net.ports), records.PORT)
     refresh = scenario.switch.pfc.refresh_ps
     fastest = {
         node: max(p.rate_bps for p in net.ports if p.node == node) for node in {p.node for p in net.ports}
@@ -170,10 +171,12 @@ def _nodes(
     node["ports"] = ports_of
     node["first_port"] = np.concatenate(([0], np.cumsum(ports_of)[:-1]))
     node["first_half"] = np.concatenate(([0], np.cumsum(halves_of)[:-1]))
-    node["leaves"] = 3 * ports_of + halves_of
+    node["leaves"] = 3 * ports_of + (halves_of > 0)
+    node["halves"] = halves_of
     node["base"] = np.concatenate(([0], np.cumsum(2 * node["leaves"].astype(np.int64))[:-1]))
     node["host"][: net.hosts] = 1
-    if node["leaves"].max() * 2 >= 1 << SHIFT:
+    node["timers"] = int(2 * node["leaves"].astype(np.int64).sum()) + 2 * node["first_half"].astype(np.int64)
+    if halves_of.max() * 2 >= 1 << SHIFT:
         raise ScenarioError("traffic", f"more than {(1 << SHIFT) // 2 - 3} queue pairs on one host")
     leaves = node["leaves"][port["node"]]
     number = np.arange(len(port)) - node["first_port"][port["node"]]
@@ -184,12 +187,13 @@ def _nodes(
     half = pairs.half
     half["port"] = node["first_port"][pairs.host_of_half]
     local = np.arange(len(half)) - node["first_half"][pairs.host_of_half]
-    half["timer_leaf"] = node["leaves"][pairs.host_of_half] + 3 + local
+    half["timer_leaf"] = node["halves"][pairs.host_of_half] + local
     half["cell"] = half["port"] * CLASSES + half["class_"]
     for index in range(net.hosts, count):
         node[index]["salt"] = dice.stream_of(scenario.seed, 1 << 20 | index)[0]
-    tree = np.full(int(2 * node["leaves"].astype(np.int64).sum()), IDLE_KEY, np.int64)
-    top = np.full(2 * count, IDLE_KEY, np.int64)
+    tree = np.full(int(2 * node["leaves"].astype(np.int64).sum()) + 2 * len(half), IDLE_KEY, np.int64)
+    blocks = records.blocks_of(count)
+    top = np.full(blocks * (BLOCK + 1), IDLE_KEY, np.int64)
     first_sends = pairs.first_send_ps(net.hosts)
     for host in range(net.hosts):
         n = node[host]
@@ -199,13 +203,12 @@ def _nodes(
             leaf = int(port["send_leaf"][n["first_port"]])
             tree[base + leaf] = int(first_sends[host]) << SHIFT | leaf
         _play(tree[base : base + 2 * size])
-        top[count + host] = int(tree[base + 1]) >> SHIFT << SHIFT | host
+        top[host] = tree[base + 1]
     for index in range(net.hosts, count):
         base, size = int(node[index]["base"]), int(node[index]["leaves"])
         tree[base + size : base + 2 * size] = IDLE_KEY | np.arange(size, 2 * size)
         _play(tree[base : base + 2 * size])
-        top[count + index] = IDLE_KEY | index
-    _play(top)
+    top[blocks * BLOCK :] = top[: blocks * BLOCK].reshape(blocks, BLOCK).min(axis=1)
     return node, tree, top
 
 
@@ -232,7 +235,7 @@ def _turns(pairs: queue_pairs.QueuePairs, port: NDArray[Any], line: NDArray[Any]
         tree[count:] = due << SHIFT | local
         _play(tree)
         parts.append(tree)
-        line["tree"][cell], line["tree_leaves"][cell] = base, count
+        line["tree"][cell] = base
         port["several"][cell // CLASSES] = port["paced"][cell // CLASSES] != 0
         port["paced"][cell // CLASSES] |= 1 << int(cell % CLASSES)
         port["turn_root"][cell // CLASSES] = base + 1
@@ -245,7 +248,7 @@ def _groups(
 ) -> NDArray[Any]:
     """Ingress groups, and what is left for the shared pool."""
     switch, pfc = scenario.switch, scenario.switch.pfc
-    group = np.zeros(len(net.ports) * CLASSES, records.GROUP)
+    group = in_line(len(net.ports) * CLASSES, records.GROUP)
     group["alpha"] = switch.lossy_alpha
     group["refresh_due_ps"] = NEVER_PS
     kept = np.zeros(len(node), np.int64)
