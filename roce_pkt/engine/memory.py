@@ -39,7 +39,10 @@ def _word(builder: Any, w: Any, name: str) -> Any:
     """One of `w`'s 64-bit words."""
     offset = records.WORLD.fields[name][1]  # type: ignore[index]
     octets = builder.bitcast(w, ir.IntType(8).as_pointer())
-    return builder.load(builder.bitcast(builder.gep(octets, [ir.Constant(WORD, offset)]), WORD.as_pointer()))
+    word = builder.load(builder.bitcast(builder.gep(octets, [ir.Constant(WORD, offset)]), WORD.as_pointer()))
+    # addresses stay what they are during a run: without this every store would make them be read again
+    word.set_metadata("invariant.load", builder.module.add_metadata([]))
+    return word
 
 
 def _address(builder: Any, w: Any, array: str, index: Any, size: int | str) -> Any:
