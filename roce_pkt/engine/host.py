@@ -10,7 +10,7 @@ from roce_pkt.cc import dcqcn
 from roce_pkt.endpoint import notification, uc
 from roce_pkt.endpoint import rc_requester as requester
 from roce_pkt.endpoint import rc_responder as responder
-from roce_pkt.engine import reaction, rows
+from roce_pkt.engine import reaction, rows, selective
 from roce_pkt.engine.memory import cc_of, cold, half_at, law, np_of, packet_at, rp_at, watch_at
 from roce_pkt.engine.pool import give, take
 from roce_pkt.engine.port import enqueue
@@ -82,6 +82,8 @@ def execute(w, h, r, f, t):
             if f.flags & LAST:
                 r.msn = (r.msn + 1) & 0xFFFFFF
         return NO_ANSWER
+    if w.selective:
+        return execute_selective(w, h, r, f, t)
     verdict = responder.judge(r, f.psn)
     if verdict == responder.ACCEPT:
         begins_send = f.kind == DATA and r.verb == SEND and f.flags & FIRST
@@ -104,15 +106,26 @@ def execute(w, h, r, f, t):
     return ACK if f.flags & ACK_REQUEST else NO_ANSWER
 
 
+@cold
+def execute_selective(w, h, r, f, t):
+    """`execute` where packets that come early are kept."""
+    answer = selective.execute(w, h, r, f)
+    if answer == NAK and w.cnp_on_nack and notification.on_marked(np_of(w), watch_at(w, r.np), t):
+        notify(w, r.port, h, r, t)
+    return answer
+
+
 @law
 def reply(w, p, x, r, f, kind):
     """The request's own packet becomes its answer."""
     f.kind = kind
+    f.payload = 0
+    if w.selective:
+        f.payload = max(f.psn - r.expected, 0)  # a refusal tells what arrived
     if kind != ATOMIC_RESPONSE:
         # spec: IBTA 9.7.5.2.1: an ACK names the last packet accepted, a NAK the one expected
         f.psn = r.expected - 1 if kind == ACK else r.expected
     f.size = w.atomic_response_bytes if kind == ATOMIC_RESPONSE else w.ack_bytes
-    f.payload = 0
     f.count = r.msn
     f.half = r.peer
     f.hash = r.hash
@@ -167,6 +180,8 @@ def react(w, h, q, x, f, t):
     if kind == ACK:
         una = q.una
         done(w, h, q, requester.acknowledged(q, f.psn + 1, t), t)
+        if w.selective:
+            selective.acknowledged(w, h, q, una, t)
         if w.on_ack:
             happened = reaction.on_ack(w, h, q, x, f, una, t)
             if trace and happened:
@@ -183,9 +198,12 @@ def react(w, h, q, x, f, t):
         if trace and happened:
             note_rate(w, h, q, happened, t)
     elif f.psn >= q.una:
+        before = q.una
         done(w, h, q, requester.acknowledged(q, f.psn, t), t)
         q.naks += 1
-        if kind == NAK:
+        if w.selective:
+            selective.refused(w, h, q, f, before, t)
+        elif kind == NAK:
             requester.go_back(q, f.psn)
         else:
             requester.not_ready(q, f.psn, w.rnr_wait_ps, t)
@@ -240,6 +258,8 @@ def timers(w, h, t):
     if happened == requester.TIMER_RETRY:
         q.timeouts += 1
         q.repeating = 0
+        if w.selective:
+            selective.timed_out(w, h, q)
         if trace:
             rows.note(w, rows.RC_TIMEOUT, h, q.port, q.una, t)
     elif happened == requester.TIMER_FAILED:

@@ -19,7 +19,7 @@ from numba.core.errors import TypingError
 from numba.extending import intrinsic, register_jitable
 
 from roce_pkt.cc import dcqcn, feedback
-from roce_pkt.endpoint import notification
+from roce_pkt.endpoint import notification, rc_selective
 from roce_pkt.engine import records
 
 WORD = ir.IntType(64)
@@ -112,6 +112,7 @@ head_at = _records("rp", np.dtype(feedback.HEAD, align=True), "rp_bytes")
 flowlet_at = _records("flowlet", records.FLOWLET)
 _ack_at = _records("ack", feedback.ACK)
 watch_at = _records("watch", notification.STATE)
+selective_at = _records("selective", rc_selective.STATE)
 packet_at = _records("packet", records.PACKET)
 route_at = _records("route", records.ROUTE)
 row_at = _records("row", records.EVENT_ROW)

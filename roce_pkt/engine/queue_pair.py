@@ -10,6 +10,7 @@ from roce_pkt.cc import dcqcn
 from roce_pkt.endpoint import notification
 from roce_pkt.endpoint.pacing import next_start_ps
 from roce_pkt.endpoint.rc_requester import may_send, next_timer_ps, sent
+from roce_pkt.endpoint.rc_selective import sent_again
 from roce_pkt.engine import reaction, rows
 from roce_pkt.engine.memory import (
     cc_of,
@@ -22,6 +23,7 @@ from roce_pkt.engine.memory import (
     packet_at,
     port_at,
     rp_at,
+    selective_at,
     turns_at,
     watch_at,
 )
@@ -103,6 +105,8 @@ def compose(w, d, k, t):
     if sent(q, count, t):
         flags |= AGAIN
         q.again += 1
+        if w.selective:
+            sent_again(q, selective_at(w, h))
         if w.trace:
             rows.note(w, rows.RC_RETRANSMIT, h, q.port, f.psn, t)
     f.size = max(size, w.min_bytes)

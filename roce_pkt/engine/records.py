@@ -135,6 +135,11 @@ WORLD = np.dtype(
         ("rnr_code", "u4"),
         ("repost_ps", "i8"),
         ("read_resources", "i8"),
+        ("selective_array", "u8"),
+        ("selective", "u1"),  # 1: selective repeat, not go-back-N
+        ("reordering", "i8"),
+        ("rto_low_ps", "i8"),
+        ("rto_high_ps", "i8"),
     ],
     align=True,
 )
@@ -315,8 +320,7 @@ HALF = in_lines(
         ("receives_posted", "i8"),
         ("receives_due_ps", "i8"),
         ("ended_ps", "i8"),
-        # notifications that reached this half as a sender, or were dropped on their way
-        ("cnps_taken", "u4"),
+        ("cnps_taken", "u4"),  # notifications that reached this half as a sender
         ("cnps_lost", "u4"),
         ("cnp_delay_ps", "i8"),  # of all together
         ("cnp_delay_max_ps", "i8"),
@@ -423,6 +427,7 @@ class Arrays:
     ack: NDArray[Any]
     before: NDArray[Any]
     flowlet: NDArray[Any]
+    selective: NDArray[Any]
     telemetry: NDArray[Any]  # 64-bit words; `np` is the field above here
 
     def connect(self, w: Any) -> None:

@@ -37,12 +37,31 @@ def check(scenario: Scenario) -> None:
                     repr(getattr(traffic, key)),
                     "simulate paces by itself",
                 )
+    _check_recovery(scenario)
     if scenario.fault:
         _refuse(
             scenario,
             "fault",
             f"{len(scenario.fault)} faults",
             "simulate loses frames only for want of buffer",
+        )
+
+
+def _check_recovery(scenario: Scenario) -> None:
+    transport = scenario.host.transport
+    if transport.recovery != "selective-repeat":
+        return
+    for index, traffic in enumerate(scenario.traffic):
+        if traffic.transport != "rc" or SHAPES.get(traffic.verb) not in (SEND, WRITE):
+            raise ScenarioError(
+                f"{scenario.name}: traffic[{index}]",
+                f"{traffic.verb} over {traffic.transport}: selective-repeat (host.transport.recovery) repeats"
+                " packets of send and write over rc",
+            )
+    if transport.receive_queue:
+        raise ScenarioError(
+            f"{scenario.name}: host.transport.receive_queue",
+            "selective-repeat has no receiver-not-ready: leave it at 0",
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +11,14 @@ from numpy.typing import NDArray
 
 from roce_pkt.cc.feedback import ACK
 from roce_pkt.cc.law import NEVER_PS
+from roce_pkt.endpoint import rc_selective
 from roce_pkt.engine import control_law, queue_pairs, records, workload
 from roce_pkt.engine.frame_sizes import FrameSizes
 from roce_pkt.engine.layout import in_line
 from roce_pkt.engine.records import BINS, BLOCK, CLASSES, FAR_PS, IDLE_KEY, SHIFT, Arrays
 from roce_pkt.errors import ScenarioError
 from roce_pkt.fabric import dice, headroom, link, topology
+from roce_pkt.fabric.round_trip import base_rtt_ps
 from roce_pkt.fabric.topology import Topology
 from roce_pkt.scenario.schema import AUTO, NONE, Scenario
 from roce_pkt.units import PS_PER_US
@@ -105,8 +108,11 @@ def build(scenario: Scenario, *, trace: bool = False, sample_every_ps: int = 0) 
         ack=np.zeros(1, ACK),
         flowlet=_flowlets(scenario, net, node),
         before=in_line(1, law.law.STATE),
+        selective=np.zeros(len(half) if selects(scenario) else 1, rc_selective.STATE),
         telemetry=np.zeros(pool * law.telemetry_words, np.uint64),
     )
+    if selects(scenario):
+        _bound_windows(scenario, net, half, resolved)
     law.open_windows(half, arrays.rp, scenario.host.mtu_bytes)
     w = np.zeros(1, records.WORLD)[0]
     _begin(w, net, trace, sample_every_ps, scenario.fabric.serialisation_quantum_ps)
@@ -325,7 +331,28 @@ def _settings(
     s["quantum_ps"] = scenario.fabric.serialisation_quantum_ps
     s["rnr_wait_ps"] = aeth.RNR_TIMERS_US[host.transport.min_rnr_timer] * PS_PER_US
     s["rnr_code"], s["repost_ps"] = host.transport.min_rnr_timer, host.transport.repost_ps
+    s["selective"] = selects(scenario)
+    s["reordering"] = host.transport.reordering
+    s["rto_low_ps"], s["rto_high_ps"] = host.transport.rto_low_ps, host.transport.rto_high_ps
     s["read_resources"] = host.transport.max_rd_atomic
+
+
+def selects(scenario: Scenario) -> bool:
+    """Whether lost packets are repeated one by one."""
+    return scenario.host.transport.recovery == "selective-repeat"
+
+
+def _bound_windows(scenario: Scenario, net: Topology, half: NDArray[Any], resolved: dict[str, Any]) -> None:
+    """Let senders have what the longest path holds outstanding, and no more than the rings hold."""
+    # spec: IRN 2018 sec. 3.2: outstanding packets are bounded by the bandwidth-delay product
+    mtu = scenario.host.mtu_bytes
+    pipe_bytes = scenario.fabric.rate_bps / 8e12 * base_rtt_ps(scenario, net)
+    packets = min(math.ceil(pipe_bytes / mtu) + 1, rc_selective.WINDOW)
+    if scenario.host.transport.window_bytes != NONE:
+        packets = min(max(scenario.host.transport.window_bytes // mtu, 1), rc_selective.WINDOW)
+    half["window"] = np.minimum(half["window"], packets)
+    half["timeout_ps"] = scenario.host.transport.rto_high_ps
+    resolved["host.transport.window"] = f"{packets * mtu}B"
 
 
 def _pool_size(scenario: Scenario, net: Topology, sizes: FrameSizes) -> int:

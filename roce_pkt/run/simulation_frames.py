@@ -107,7 +107,9 @@ class FrameMaker:
     def _roce(self, row: Any) -> bytes:
         half, kind, flags = int(row["half"]), int(row["kind"]), int(row["flags"]) & ~records.AGAIN
         count = int(row["count"]) if kind == records.READ_REQUEST else 0
-        key = (half, kind, flags, int(row["ecn"]), int(row["payload"]), count)
+        # a refusal under selective repeat tells what arrived in a place of its own, not in the frame
+        payload = 0 if kind == records.NAK else int(row["payload"])
+        key = (half, kind, flags, int(row["ecn"]), payload, count)
         template = self._templates.get(key)
         if template is None:
             template = self._templates[key] = self._template(*key)

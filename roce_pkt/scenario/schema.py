@@ -165,6 +165,15 @@ class Transport:
     window_bytes: int = f.size("none", "unacknowledged octets a queue pair may have", none=NONE)
     receive_queue: int = f.integer(0, "receive work requests posted for SEND (0 = never short)", 0, 1 << 20)
     repost_ps: int = f.time("10us", "time until a used receive work request is posted again")
+    recovery: str = f.choice(
+        "go-back-n", "send again from a lost packet on, or lost packets only (IRN; send and write over rc)",
+        "go-back-n", "selective-repeat",
+    )  # fmt: skip
+    reordering: int = f.integer(
+        1, "selective-repeat: packets sent later that must arrive before one counts as lost", 1, 1023
+    )
+    rto_low_ps: int = f.time("100us", "selective-repeat: retry timer with 3 packets outstanding or fewer")
+    rto_high_ps: int = f.time("320us", "selective-repeat: retry timer with more")
     behaviour: str = f.choice("spec", "endpoints of the specification, or of Linux Soft-RoCE", "spec", "rxe")
 
 
