@@ -24,8 +24,13 @@ from roce_pkt.wire.present import addresses, summary
 
 SETTABLE: dict[str, dict[str, Field]] = {
     header.name: {field.name: field for field in header.fields}
-    for header in (ib.GRH, ib.BTH, *ib.EXTENDED, net.UDP, net.IPV6, net.IPV4)
-} | craft_cm.settable()
+    for header in (
+        net.ETH, net.VLAN, ib.GRH, ib.BTH, *ib.EXTENDED, net.UDP,
+        mac_control.MAC_CONTROL, mac_control.PFC, mac_control.PAUSE,
+    )
+} | craft_cm.settable()  # fmt: skip
+SETTABLE["ip"] = {field.name: field for field in (*net.IPV4.fields, *net.IPV6.fields)}
+ICRC = Field("value", 32, "hex")
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,12 +153,15 @@ def _management(make: craft_cm.Maker) -> Callable[[Order], Iterator[bytes]]:
 
 
 def _pfc(order: Order) -> Iterator[bytes]:
-    body = mac_control.pfc_octets(order.quanta or {3: 0xFFFF})
-    yield mac_control_frame(order.pair.path.src_mac, body)
+    given = order.pair.extra
+    body = mac_control.pfc_octets(order.quanta or {3: 0xFFFF}, given=given)
+    yield mac_control_frame(order.pair.path.src_mac, body, given.get("eth"))
 
 
 def _pause(order: Order) -> Iterator[bytes]:
-    yield mac_control_frame(order.pair.path.src_mac, mac_control.pause_octets(order.pause_quanta))
+    given = order.pair.extra
+    body = mac_control.pause_octets(order.pause_quanta, given)
+    yield mac_control_frame(order.pair.path.src_mac, body, given.get("eth"))
 
 
 KINDS: dict[str, tuple[str, Callable[[Order], Iterator[bytes]]]] = {
@@ -211,17 +219,44 @@ def _settings(assignments: list[str]) -> dict[str, Values]:
     for assignment in assignments:
         target, _, text = assignment.partition("=")
         header_name, _, name = target.partition(".")
-        known = [f"{header}.{name}" for header, fields in SETTABLE.items() for name in fields] + [
-            "icrc.value"
-        ]
-        if target not in known or not text:
-            raise InputError(f"--set {assignment}: write HEADER.FIELD=VALUE{nearest(target, known)}")
-        value = _number(text, f"--set {target}")
-        bits = 32 if target == "icrc.value" else SETTABLE[header_name][name].bits
-        if not 0 <= value < 1 << bits:
-            raise InputError(f"--set {target}: {text} does not fit {bits} bits")
+        field = _settable(header_name, name, assignment)
+        if not text:
+            raise InputError(f"--set {assignment}: give it a value, --set {target}=VALUE")
+        value = _value(text, field, f"--set {target}")
+        if not 0 <= value < 1 << field.bits:
+            raise InputError(f"--set {target}: {text} does not fit {field.bits} bits")
         out.setdefault(header_name, {})[name] = value
     return dict(out)
+
+
+def _settable(header: str, name: str, assignment: str) -> Field:
+    """The field that a setting names."""
+    known = SETTABLE | {"icrc": {ICRC.name: ICRC}}
+    if header not in known:
+        owners = [f"{owner}.{header}" for owner, fields in known.items() if header in fields and not name]
+        hint = f" (did you mean {' or '.join(owners)}?)" if owners else nearest(header, known)
+        raise InputError(f"--set {assignment}: write HEADER.FIELD=VALUE; no header {header!r}{hint}")
+    if name not in known[header]:
+        fields = known[header]
+        hint = nearest(f"{header}.{name}", [f"{header}.{field}" for field in fields])
+        raise InputError(
+            f"--set {assignment}: {header} has no field {name!r}{hint}; it has {', '.join(fields)}"
+        )
+    return known[header][name]
+
+
+def _value(text: str, field: Field, option: str) -> int:
+    """A number, or an address as its field is written."""
+    if field.show == "mac" and (":" in text or "-" in text):
+        return _mac(text, option)
+    if field.show in ("ipv4", "ipv6") and ("." in text or ":" in text):
+        import ipaddress
+
+        try:
+            return int(ipaddress.ip_address(text))
+        except ValueError:
+            raise InputError(f"{option}: {text!r} is no IP address") from None
+    return _number(text, option)
 
 
 def _payload(length: int, text: str) -> bytes:
@@ -359,16 +394,6 @@ def _all_used(settings: Stack, frames: list[bytes]) -> None:
 
 
 def _deliver(frames: list[bytes], gap_ns: int, output: str, *, force: bool, show_hex: bool) -> int:
-    if show_hex:
-        for frame in frames:
-            sys.stdout.write(frame.hex() + "\n")
-    else:
-        for number, frame in enumerate(islice(frames, 20), 1):
-            read = dissect(frame)
-            source, destination = addresses(read)
-            sys.stdout.write(printable(f"{number:4d}  {source} > {destination}  {summary(read)}") + "\n")
-        if len(frames) > 20:
-            sys.stdout.write(f"      ... {len(frames) - 20} more\n")
     if output:
         from roce_pkt.capture.model import LINK_ETHERNET, Record
         from roce_pkt.capture.writer import write_pcap, write_pcapng
@@ -379,4 +404,14 @@ def _deliver(frames: list[bytes], gap_ns: int, output: str, *, force: bool, show
         )
         write = write_pcapng if output.endswith(".pcapng") else write_pcap
         write(output, records, force=force)
+    if show_hex:
+        for frame in frames:
+            sys.stdout.write(frame.hex() + "\n")
+    else:
+        for number, frame in enumerate(islice(frames, 20), 1):
+            read = dissect(frame)
+            source, destination = addresses(read)
+            sys.stdout.write(printable(f"{number:4d}  {source} > {destination}  {summary(read)}") + "\n")
+        if len(frames) > 20:
+            sys.stdout.write(f"      ... {len(frames) - 20} more\n")
     return 0

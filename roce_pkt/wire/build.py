@@ -66,12 +66,12 @@ def pad_count(payload_len: int) -> int:
     return -payload_len & 3
 
 
-def _ethernet(path: Path, ethertype: int, vid: int | None) -> bytes:
+def _ethernet(path: Path, ethertype: int, given: Mapping[str, Values]) -> bytes:
     eth = {"dst": path.dst_mac, "src": path.src_mac, "type": ethertype}
-    if vid is None:
-        return net.ETH.pack(eth)
-    tag = net.VLAN.pack({"pcp": path.pcp, "vid": vid, "type": ethertype})
-    return net.ETH.pack(eth | {"type": net.VLAN_TYPES[0]}) + tag
+    if path.vid is None:
+        return net.ETH.pack(eth | given.get("eth", {}))
+    tag = {"pcp": path.pcp, "vid": path.vid, "type": ethertype} | given.get("vlan", {})
+    return net.ETH.pack(eth | {"type": net.VLAN_TYPES[0]} | given.get("eth", {})) + net.VLAN.pack(tag)
 
 
 def _ip(path: Path, after: int, given: Values) -> tuple[bytes, icrc.Network, int]:
@@ -137,7 +137,7 @@ def roce_frame(path: Path, opcode: int, stack: Stack | None = None, payload: byt
 def _fronts(path: Path, size: int, given: Mapping[str, Values]) -> tuple[bytes, tuple[icrc.Network, int]]:
     """The octets before the BTH, and the coverage's network header and offset."""
     if path.v1:
-        link = _ethernet(path, net.ETHERTYPE_ROCEV1, path.vid)
+        link = _ethernet(path, net.ETHERTYPE_ROCEV1, given)
         grh = {
             "tclass": path.dscp << 2 | path.ecn,
             "flowlabel": path.flow_label,
@@ -151,7 +151,7 @@ def _fronts(path: Path, size: int, given: Mapping[str, Values]) -> tuple[bytes, 
     sport = entropy.sport_from_flow_label(path.flow_label) if path.sport is None else path.sport
     udp = {"sport": sport, "dport": path.dport, "len": udp_len} | given.get("udp", {})
     ip, network, ethertype = _ip(path, udp_len, given.get("ip", {}))
-    link = _ethernet(path, ethertype, path.vid)
+    link = _ethernet(path, ethertype, given)
     return link + ip + net.UDP.pack(udp), (network, len(link))
 
 
@@ -165,13 +165,13 @@ def cnp_frame(path: Path, dqpn: int, stack: Stack | None = None) -> bytes:
     return roce_frame(path, 0x81, given)
 
 
-def mac_control_frame(src_mac: int, body: bytes, dst_mac: int = mac_control.DESTINATION) -> bytes:
+def mac_control_frame(src_mac: int, body: bytes, eth: Values | None = None) -> bytes:
     """A PAUSE or PFC frame padded to the smallest Ethernet frame.
 
     Args:
         src_mac: MAC of the port that asks for the pause.
         body: From the MAC control opcode on (`mac_control.pfc_octets`, `pause_octets`).
-        dst_mac: The one right destination unless a wrong one is wanted.
+        eth: Fields of the Ethernet header that are not as they should be.
     """
-    eth = net.ETH.pack({"dst": dst_mac, "src": src_mac, "type": net.ETHERTYPE_MAC_CONTROL})
-    return (eth + body).ljust(mac_control.MIN_FRAME_BYTES, b"\0")
+    right = {"dst": mac_control.DESTINATION, "src": src_mac, "type": net.ETHERTYPE_MAC_CONTROL}
+    return (net.ETH.pack(right | (eth or {})) + body).ljust(mac_control.MIN_FRAME_BYTES, b"\0")

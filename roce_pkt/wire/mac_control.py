@@ -42,21 +42,31 @@ def quanta_of(values: Mapping[str, int]) -> list[int]:
     return [values[f"quanta{n}"] for n in range(CLASSES)]
 
 
-def pfc_octets(quanta: Mapping[int, int], enable: int | None = None) -> bytes:
+Given = Mapping[str, Mapping[str, int]]
+"""Header values that stand as given, right or wrong, by header and field name."""
+
+
+def pfc_octets(quanta: Mapping[int, int], enable: int | None = None, given: Given | None = None) -> bytes:
     """MAC control payload of a PFC frame, from the opcode on, unpadded.
 
     Args:
         quanta: Quanta by class 0..7; 0 resumes the class.
         enable: Enable vector; by default exactly the classes given.
+        given: Fields of `mac_control` and `pfc` that stand whatever the rest says.
     """
     vector = sum(1 << n for n in quanta) if enable is None else enable
     values = {"enable": vector} | {f"quanta{n}": q for n, q in quanta.items()}
-    return MAC_CONTROL.pack({"opcode": OPCODE_PFC}) + PFC.pack(values)
+    return _octets(OPCODE_PFC, PFC, values, given or {})
 
 
-def pause_octets(quanta: int) -> bytes:
+def pause_octets(quanta: int, given: Given | None = None) -> bytes:
     """MAC control payload of an 802.3 PAUSE frame, from the opcode on, unpadded."""
-    return MAC_CONTROL.pack({"opcode": OPCODE_PAUSE}) + PAUSE.pack({"quanta": quanta})
+    return _octets(OPCODE_PAUSE, PAUSE, {"quanta": quanta}, given or {})
+
+
+def _octets(opcode: int, header: Header, values: dict[str, int], given: Given) -> bytes:
+    front = MAC_CONTROL.pack({"opcode": opcode} | dict(given.get("mac_control", {})))
+    return front + header.pack(values | dict(given.get(header.name, {})))
 
 
 def pause_time_ps(quanta: int, speed_bps: float) -> int:

@@ -117,23 +117,26 @@ def summary(frame: Dissection) -> str:
 
 def _bth_words(frame: Dissection) -> Iterator[str]:
     bth = frame.bth or {}
-    yield name_of(bth["opcode"])
-    yield f"qp 0x{bth['dqpn']:x} psn {bth['psn']}"
+    if frame.management is not None:
+        # between the two QP1 nothing of the UD SEND says more than the datagram it carries
+        yield from management_words.words(frame.management)
+        yield f"psn {bth['psn']}"
+    else:
+        yield name_of(bth["opcode"])
+        yield f"qp 0x{bth['dqpn']:x} psn {bth['psn']}"
     if layer := frame.find(ib.AETH):
         yield f"{aeth.describe(layer.values['syndrome'])} msn {layer.values['msn']}"
     if layer := frame.find(ib.RETH):
         yield f"va 0x{layer.values['va']:x} rkey 0x{layer.values['rkey']:x} len {layer.values['dmalen']}"
     if layer := frame.find(ib.ATOMICETH):
         yield f"va 0x{layer.values['va']:x}"
-    if layer := frame.find(ib.DETH):
+    if (layer := frame.find(ib.DETH)) and frame.management is None:
         yield f"from qp 0x{layer.values['sqpn']:x}"
-    if frame.management is not None:
-        yield from management_words.words(frame.management)
     if layer := frame.find(ib.IMMDT):
         yield f"imm 0x{layer.values['data']:08x}"
     if layer := frame.find(ib.IETH):
         yield f"inv rkey 0x{layer.values['rkey']:x}"
-    if frame.payload_len:
+    if frame.payload_len and frame.management is None:
         yield f"{frame.payload_len} B"
     for name, mark in (("ackreq", "AckReq"), ("solicited", "SE"), ("fecn", "FECN"), ("becn", "BECN")):
         if bth[name] and not (name == "becn" and bth["opcode"] == 0x81):

@@ -242,6 +242,33 @@ def test_crafted_faults_are_found(capsys, tmp_path):
         assert rule in json.loads(out)["counts"], setting
 
 
+@pytest.mark.parametrize(
+    ("words", "header", "want"),
+    [
+        ("pfc --set pfc.enable=0xf0", "pfc", {"enabled": [4, 5, 6, 7]}),
+        ("pfc --set pfc.quanta7=9", "pfc", {"enabled": [3], "quanta": [0, 0, 0, 65535, 0, 0, 0, 9]}),
+        ("pfc --set eth.dst=02:00:00:00:00:09", "eth", {"dst": "02:00:00:00:00:09"}),
+        ("pause --set pause.quanta=7", "pause", {"quanta": 7}),
+        ("send --vlan 5 --set vlan.dei=1", "vlan", [{"pcp": 3, "dei": 1, "vid": 5, "type": 2048}]),
+        ("send --set ip.dst=10.9.9.9", "ip", {"dst": "10.9.9.9"}),
+        ("send --src fd00::1 --dst fd00::2 --set ip.flowlabel=5", "ip", {"version": 6, "flowlabel": 5}),
+    ],
+)
+def test_every_header_can_be_set(capsys, tmp_path, words, header, want):
+    target = tmp_path / "set.pcap"
+    assert said(capsys, "craft", *words.split(), "-o", target)[0] == 0
+    frame = json.loads(said(capsys, "dissect", target, "--format", "jsonl")[1])
+    found = frame[header]
+    assert found == want if isinstance(want, list) else {name: found.get(name) for name in want} == want
+
+
+def test_nothing_is_printed_when_the_file_is_refused(capsys, tmp_path):
+    target = tmp_path / "there.pcap"
+    target.write_bytes(b"mine")
+    code, out, _ = said(capsys, "craft", "send", "-o", target)
+    assert (code, out, target.read_bytes()) == (2, "", b"mine")
+
+
 def test_three_cnps_are_spaced_as_asked(capsys, tmp_path):
     target = tmp_path / "c.pcapng"
     said(capsys, "craft", "cnp", "--count", 3, "--gap", "50us", "-o", target)
@@ -260,7 +287,14 @@ WRONG_USE = [
     ("craft send --src fd00::1", "different IP versions"),
     ("craft send --mtu 1000", "256, 512, 1024, 2048, 4096"),
     ("craft send --qp 0x1000000", "24 bits"),
-    ("craft send --set bth.psm=1", "did you mean 'bth.psn'"),
+    ("craft send --set bth.psm=1", "did you mean 'bth.psn'?); it has opcode"),
+    ("craft send --set bht.psn=1", "did you mean 'bth'"),
+    ("craft send --set psn=1", "did you mean bth.psn?"),
+    ("craft send --set bth.psn", "give it a value, --set bth.psn=VALUE"),
+    ("craft send --set eth.dst=02:00", "no MAC address"),
+    ("craft send --set ip.src=10.0.0.300", "no IP address"),
+    ("craft send --set ip.src=fd00::1", "holds 32 bits"),
+    ("craft send --set pfc.enable=1", "no frame made here has that header"),
     ("craft send --set reth.va=1", "no frame made here has that header"),
     ("craft send --set bth.psn=0x1000000", "does not fit 24 bits"),
     ("craft send --payload xyz", "hex"),
