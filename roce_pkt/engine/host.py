@@ -7,11 +7,13 @@ from __future__ import annotations
 import numpy as np
 
 from roce_pkt.cc import dcqcn
+from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.endpoint import notification, uc
 from roce_pkt.endpoint import rc_requester as requester
 from roce_pkt.endpoint import rc_responder as responder
-from roce_pkt.engine import reaction, rows, selective
-from roce_pkt.engine.memory import cc_of, cold, half_at, law, np_of, packet_at, rp_at, watch_at
+from roce_pkt.engine import messages, reaction, rows, selective, waits
+from roce_pkt.engine.list_records import RESPONDS
+from roce_pkt.engine.memory import cc_of, cold, half_at, law, np_of, packet_at, rp_at, watch_at, work_at
 from roce_pkt.engine.pool import give, take
 from roce_pkt.engine.port import enqueue
 from roce_pkt.engine.queue_pair import note_rate, set_timer, set_turn
@@ -92,24 +94,37 @@ def execute(w, h, r, f, t):
             return RNR_NAK
         responder.accept(r, np.int64(f.count), f.flags & LAST)
         r.received_bytes += f.payload
+        if r.listed and f.flags & LAST:
+            waits.arrived(w, r, t)
     if verdict == responder.REFUSE:
         if w.cnp_on_nack and notification.on_marked(np_of(w), watch_at(w, r.np), t):
             notify(w, r.port, h, r, t)
+        if r.listed and messages.holds(w, r):
+            return NO_ANSWER
         return NAK
     if verdict == responder.IGNORE:
         return NO_ANSWER
     if f.kind == READ_REQUEST:
-        responder.read(r, f.psn, np.int64(f.count))
+        if r.listed:
+            messages.read(w, r, f.psn, np.int64(f.count))
+        else:
+            responder.read(r, f.psn, np.int64(f.count))
         return NO_ANSWER
     if f.kind == ATOMIC_REQUEST:
         return ATOMIC_RESPONSE
+    if r.listed and f.flags & ACK_REQUEST and messages.holds(w, r):
+        return NO_ANSWER
     return ACK if f.flags & ACK_REQUEST else NO_ANSWER
 
 
 @cold
 def execute_selective(w, h, r, f, t):
     """`execute` where packets that come early are kept."""
+    before = r.msn
     answer = selective.execute(w, h, r, f)
+    if r.listed:
+        for _ in range((r.msn - before) & 0xFFFFFF):
+            waits.arrived(w, r, t)
     if answer == NAK and w.cnp_on_nack and notification.on_marked(np_of(w), watch_at(w, r.np), t):
         notify(w, r.port, h, r, t)
     return answer
@@ -161,7 +176,9 @@ def notify(w, p, h, r, t):
 @cold
 def take_response(w, h, q, f, t):
     """READ or ATOMIC data comes back to its requester."""
-    if f.psn == q.una:
+    if q.listed:
+        returned(w, h, q, f, t)
+    elif f.psn == q.una:
         q.received_bytes += f.payload if f.kind == READ_RESPONSE else ATOMIC_BYTES
         q.repeating = 0
         done(w, h, q, requester.acknowledged(q, f.psn + 1, t), t)
@@ -173,10 +190,56 @@ def take_response(w, h, q, f, t):
 
 
 @cold
+def returned(w, h, q, f, t):
+    """The same for a requester whose messages differ: what lies before the data is complete too."""
+    position = messages.owed_from(w, q)
+    if f.psn < position or position < 0:
+        return  # an answer to an earlier transmission
+    if f.psn > position:
+        messages.ask_again(q, position, t)
+    else:
+        q.received_bytes += f.payload if f.kind == READ_RESPONSE else ATOMIC_BYTES
+        q.repeating = 0
+        requester.acknowledged(q, f.psn + 1, t)
+    waits.follow(w, h, q, t)
+
+
+@cold
+def answered(w, h, q, end, t):
+    """An acknowledgement of everything before `end`, or a refusal, reaches a list's requester.
+
+    Returns:
+        False when data is missing that should have come before it; it is asked for again.
+    """
+    position = messages.owed_from(w, q)
+    if position < 0 or position >= end:
+        return True
+    messages.ask_again(q, position, t)
+    waits.follow(w, h, q, t)
+    return False
+
+
+@cold
+def answer_held(w, r, t):
+    """What was owed behind READ responses leaves."""
+    work = work_at(w, r.work)
+    if not work.owed or work.owed_ps > t or r.snd < r.limit:
+        return
+    work.owed = 0
+    work.owed_ps = NEVER_PS
+    x = take(w)
+    f = packet_at(w, x)
+    f.ecn = NOT_ECT
+    reply(w, r.port, x, r, f, NAK if r.refused else ACK)
+
+
+@cold
 def react(w, h, q, x, f, t):
     """An acknowledgement, a refusal or a notification reaches the sender."""
     kind = f.kind
     trace = w.trace
+    if q.listed and kind != CNP and not answered(w, h, q, f.psn + 1 if kind == ACK else f.psn, t):
+        return
     if kind == ACK:
         una = q.una
         done(w, h, q, requester.acknowledged(q, f.psn + 1, t), t)
@@ -211,6 +274,8 @@ def react(w, h, q, x, f, t):
                 fail(w, h, q, t)
         if trace:
             rows.note(w, rows.RC_NAK if kind == NAK else rows.RC_RNR, h, q.port, f.psn, t)
+    if q.listed and kind != CNP:
+        waits.follow(w, h, q, t)
 
 
 @cold
@@ -264,6 +329,10 @@ def timers(w, h, t):
             rows.note(w, rows.RC_TIMEOUT, h, q.port, q.una, t)
     elif happened == requester.TIMER_FAILED:
         fail(w, h, q, t)
+    if q.listed:
+        if q.listed == RESPONDS:
+            answer_held(w, q, t)
+        waits.follow(w, h, q, t)
     if q.np_timed and notification.on_timer(np_of(w), watch_at(w, q.np), t):
         notify(w, q.port, h, q, t)
     if q.idle == requester.may_send(q):

@@ -20,7 +20,7 @@ from numba.extending import intrinsic, register_jitable
 
 from roce_pkt.cc import dcqcn, feedback
 from roce_pkt.endpoint import notification, rc_selective
-from roce_pkt.engine import records
+from roce_pkt.engine import list_records, records
 
 WORD = ir.IntType(64)
 
@@ -118,6 +118,10 @@ route_at = _records("route", records.ROUTE)
 row_at = _records("row", records.EVENT_ROW)
 frame_at = _records("frame", records.FRAME_ROW)
 rates_at = _records("rates", records.RATE_SAMPLE)
+work_at = _records("work", list_records.WORK)
+message_at = _records("message", list_records.MESSAGE)
+wait_at = _records("wait", list_records.WAIT)
+manner_at = _records("manner", list_records.MANNER)
 _cc_at = _records("cc", dcqcn.PARAMETERS.dtype)
 _np_at = _records("np", notification.PARAMETERS.dtype)
 tree_at, set_tree = _integers("tree", types.int64, 64)
@@ -125,6 +129,7 @@ turns_at, set_turns = _integers("turns", types.int64, 64)
 top_at, set_top = _integers("top", types.int64, 64)
 queues_at, set_queues = _integers("queues", types.int64, 64)
 path_at, _ = _integers("path", types.uint32, 32)
+next_at, _ = _integers("next", types.uint32, 32)
 telemetry_at, set_telemetry = _integers("telemetry", types.uint64, 64)
 histogram_at, set_histogram = _integers("histogram", types.uint32, 32)
 

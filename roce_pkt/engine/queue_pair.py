@@ -11,7 +11,7 @@ from roce_pkt.endpoint import notification
 from roce_pkt.endpoint.pacing import next_start_ps
 from roce_pkt.endpoint.rc_requester import may_send, next_timer_ps, sent
 from roce_pkt.endpoint.rc_selective import sent_again
-from roce_pkt.engine import reaction, rows
+from roce_pkt.engine import messages, reaction, rows
 from roce_pkt.engine.memory import (
     cc_of,
     cold,
@@ -62,6 +62,8 @@ def set_timer(w, h, q):
     at = min(next_timer_ps(q), reaction.next_timer_ps(w, h))
     if q.np_timed:
         at = min(at, notification.next_timer_ps(np_of(w), watch_at(w, q.np)))
+    if q.listed:
+        at = min(at, messages.due_ps(w, q))
     if at != q.timer_ps:
         q.timer_ps = at
         set_timer_leaf(w, node_at(w, port_at(w, q.port).node), q.timer_leaf, at)
@@ -120,7 +122,7 @@ def compose(w, d, k, t):
     f.flags = flags
     f.count = count
     q.sent += 1
-    if q.service != RC and q.snd >= q.limit:
+    if q.service != RC and q.snd >= q.limit and not q.listed:
         q.ended_ps = t  # nobody acknowledges: done when sent
     w.data_sent += 1
     happened = 0
@@ -131,6 +133,8 @@ def compose(w, d, k, t):
     if w.telemetry_words:
         reaction.leave_sender(w, q, x, f.size, t)
     q.avail_ps = next_start_ps(q, rp_at(w, h).rate_bps, np.int64(f.size) + w.gap_bytes, w.quantum_ps, t)
+    if q.listed:
+        happened |= messages.sent(w, h, q, t)
     set_turn(w, h, q)
     following = turns_at(w, np.uint32(k.tree + np.uint32(1))) & SOURCE_MASK
     sender_ahead(w, np.uint32(node_at(w, d.node).first_half + np.uint32(following)))

@@ -11,19 +11,18 @@ from numpy.typing import NDArray
 from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.endpoint import notification
 from roce_pkt.endpoint.rc_requester import timeout_ps
-from roce_pkt.engine import records
+from roce_pkt.engine import records, works
 from roce_pkt.engine.frame_sizes import FrameSizes
 from roce_pkt.engine.layout import in_line
 from roce_pkt.engine.records import FAR_PS, SERVICES
 from roce_pkt.engine.workload import SHAPES
-from roce_pkt.fabric import dice, ecmp
-from roce_pkt.fabric.topology import Topology
+from roce_pkt.fabric import ecmp
 from roce_pkt.psn import HALF as PSN_HALF
-from roce_pkt.scenario.flows import Flow, flows_of
+from roce_pkt.scenario.flows import Flow
+from roce_pkt.scenario.plan import plan
 from roce_pkt.scenario.schema import ENDLESS, NONE, SAME, Scenario, Traffic
 from roce_pkt.wire.entropy import sport_from_qpns
 
-FIRST_QPN = 0x11
 ENDLESS_PACKETS = 1 << 60
 
 
@@ -55,6 +54,7 @@ class QueuePairs:
         start_psn: Of the stream each half sends, (halves,).
         sport: UDP source port each half sends from, (halves,).
         half: The engine's records.
+        works: Lists of messages, for flows whose messages are not all the same.
     """
 
     flows: list[Flow]
@@ -66,6 +66,7 @@ class QueuePairs:
     start_psn: NDArray[np.int64]
     sport: NDArray[np.int64]
     half: NDArray[Any]
+    works: works.Works
 
     def first_send_ps(self, hosts: int) -> NDArray[np.int64]:
         """When the first queue pair of each host may send, (hosts,)."""
@@ -92,34 +93,40 @@ class QueuePairs:
         return watch
 
 
-def lay_out(scenario: Scenario, net: Topology, sizes: FrameSizes) -> QueuePairs:
-    """Make the halves of every flow."""
-    flows = flows_of(scenario)
-    src = np.array([f.src for f in flows], np.int64)
-    dst = np.array([f.dst for f in flows], np.int64)
+def lay_out(scenario: Scenario, sizes: FrameSizes) -> QueuePairs:
+    """Make the halves of every flow.
+
+    A connection over which both hosts post requests has two flows: two pairs of halves with the same
+    queue pair numbers, each with a reaction point of its own.
+    """
+    whole = plan(scenario)
+    flows = []
+    count = len(whole.halves)
+    ends = np.zeros((count, 5), np.int64)
+    for n, one in enumerate(whole.halves):
+        ends[n] = whole.ends(one)
+        traffic = whole.connections[one.connection].traffic
+        flows.append(Flow(int(ends[n, 0]), int(ends[n, 1]), one.start_ps, traffic))
+    src, dst, own, peer, psn = ends.T
     hosts = np.concatenate((src, dst))
     order = np.argsort(hosts, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    count = len(flows)
     requester, responder = place[:count], place[count:]
     host_of_half = hosts[order]
-    firsts = np.concatenate(([0], np.cumsum(np.bincount(host_of_half, minlength=net.hosts))))
-    qpn = FIRST_QPN + np.arange(2 * count) - firsts[host_of_half]
+    qpn, psns = np.concatenate((own, peer))[order], np.concatenate((psn, psn))[order]
     half = in_line(2 * count, records.HALF)
     half["peer"][requester], half["peer"][responder] = responder, requester
     half["dst"][requester], half["dst"][responder] = dst, src
     sport = np.array([sport_from_qpns(int(a), int(b)) for a, b in zip(qpn, qpn[half["peer"]], strict=True)])
     half["hash"] = ecmp.flow_hashes(host_of_half, half["dst"].astype(np.int64), sport, scenario.seed)
-    start_psn = np.array([dice.stream_of(scenario.seed, 2 << 20 | int(r))[0] & 0xFFFFFF for r in requester])
-    psns = np.empty(2 * count, np.int64)
-    psns[requester] = psns[responder] = start_psn  # responses carry the request's numbers
     _common(scenario, half, sizes)
     for traffic in scenario.traffic:
         mine = np.array([f.traffic is traffic for f in flows])
         starts = np.array([f.start_ps for f in flows])[mine]
         _work(scenario, half, requester[mine], responder[mine], traffic, starts, sizes)
-    return QueuePairs(flows, requester, responder, host_of_half, order % count, qpn, psns, sport, half)
+    lists = works.lay_out(scenario, whole, sizes, half, (requester, responder))
+    return QueuePairs(flows, requester, responder, host_of_half, order % count, qpn, psns, sport, half, lists)
 
 
 def _common(scenario: Scenario, half: NDArray[Any], sizes: FrameSizes) -> None:

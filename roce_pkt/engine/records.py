@@ -6,11 +6,7 @@ port * 8 + class. A half is one end of a queue pair: it requests, responds, or b
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from roce_pkt.cc.feedback import MAX_HOPS
 from roce_pkt.engine.layout import in_lines
@@ -83,6 +79,11 @@ WORLD = np.dtype(
         ("flowlet_array", "u8"),
         ("before_array", "u8"),
         ("telemetry_array", "u8"),
+        ("work_array", "u8"),
+        ("message_array", "u8"),
+        ("wait_array", "u8"),
+        ("next_array", "u8"),
+        ("manner_array", "u8"),
         ("rp_bytes", "u8"),  # of one state of the law
         # the law that is called by address; 0 where it has no such function
         ("on_ack", "u8"),
@@ -291,6 +292,8 @@ HALF = in_lines(
         ("sends", "u1"),  # kind of packet this half sends when paced
         ("class_", "u1"),
         ("rnr_left", "u1"),
+        ("listed", "u1"),  # its messages differ: it requests, or answers, those of a list
+        ("work", "u4"),  # which
         # receiving, every packet: a third line
         ("expected", "i8"),
         ("received_bytes", "i8"),
@@ -398,53 +401,3 @@ MARGIN_ROWS = 256
 def blocks_of(nodes: int) -> int:
     """Blocks that hold so many nodes."""
     return -(-nodes // BLOCK)
-
-
-@dataclass(slots=True)
-class Arrays:
-    """The arrays themselves; they must live as long as `w` is used."""
-
-    node: NDArray[Any]
-    port: NDArray[Any]
-    line: NDArray[Any]
-    group: NDArray[Any]
-    half: NDArray[Any]
-    rp: NDArray[Any]
-    watch: NDArray[Any]
-    packet: NDArray[Any]
-    tree: NDArray[np.int64]
-    turns: NDArray[np.int64]
-    top: NDArray[np.int64]
-    route: NDArray[Any]
-    path: NDArray[np.uint32]
-    histogram: NDArray[np.uint32]
-    row: NDArray[Any]
-    frame: NDArray[Any]
-    queues: NDArray[np.int64]
-    rates: NDArray[Any]
-    cc: NDArray[Any]
-    np: NDArray[Any]
-    ack: NDArray[Any]
-    before: NDArray[Any]
-    flowlet: NDArray[Any]
-    selective: NDArray[Any]
-    telemetry: NDArray[Any]  # 64-bit words; `np` is the field above here
-
-    def connect(self, w: Any) -> None:
-        """Write every array's address and length into `w`."""
-        for field in fields(self):
-            w[f"{field.name}_array"] = getattr(self, field.name).ctypes.data
-        w["rp_bytes"] = self.rp.strides[0]
-        for name, array in (
-            ("nodes", self.node),
-            ("ports", self.port),
-            ("halves", self.half),
-            ("packets", self.packet),
-            ("routes", self.route),
-            ("paths", self.path),
-            ("row_limit", self.row),
-            ("frame_limit", self.frame),
-            ("sample_limit", self.queues),
-        ):
-            w[name] = len(array)
-        w["blocks"] = blocks_of(len(self.node))

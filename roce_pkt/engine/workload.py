@@ -11,39 +11,27 @@ SHAPES = {
     "atomic": ATOMIC, "fetch_add": ATOMIC, "cmp_swp": ATOMIC,
 }  # fmt: skip
 """How a verb travels: a message one way, a READ's data back, an ATOMIC's answer back."""
-PATTERNS = ("incast", "permutation", "all-to-all", "flows")
-PLAIN = {"sizes": "fixed", "load": "", "arrival": "constant"}
-"""Keys that must keep their default: the closed loop decides when packets leave."""
 
 
 def check(scenario: Scenario) -> None:
-    """Refuse a workload that is only for `generate`, naming the key.
+    """Refuse what only `generate` can make, naming the key.
 
     Raises:
         ScenarioError: The engine does not model it.
     """
     for index, traffic in enumerate(scenario.traffic):
-        for key, allowed in (("pattern", PATTERNS), ("verb", tuple(SHAPES)), ("transport", SERVICES)):
+        for key, allowed in (("verb", tuple(SHAPES)), ("transport", SERVICES)):
             value = getattr(traffic, key)
             if value not in allowed:
-                _refuse(
-                    scenario, f"traffic[{index}].{key}", f"{value!r}", f"simulate takes {', '.join(allowed)}"
-                )
-        for key, default in PLAIN.items():
-            if getattr(traffic, key) != default:
-                _refuse(
-                    scenario,
-                    f"traffic[{index}].{key}",
-                    repr(getattr(traffic, key)),
-                    "simulate paces by itself",
+                raise ScenarioError(
+                    f"{scenario.name}: traffic[{index}].{key}",
+                    f"{value!r} is for generate; simulate takes {', '.join(allowed)}",
                 )
     _check_recovery(scenario)
     if scenario.fault:
-        _refuse(
-            scenario,
-            "fault",
-            f"{len(scenario.fault)} faults",
-            "simulate loses frames only for want of buffer",
+        raise ScenarioError(
+            f"{scenario.name}: fault",
+            f"{len(scenario.fault)} faults are for generate; simulate loses frames only for want of buffer",
         )
 
 
@@ -52,18 +40,15 @@ def _check_recovery(scenario: Scenario) -> None:
     if transport.recovery != "selective-repeat":
         return
     for index, traffic in enumerate(scenario.traffic):
-        if traffic.transport != "rc" or SHAPES.get(traffic.verb) not in (SEND, WRITE):
+        reads = traffic.pattern == "storage-mix" or SHAPES.get(traffic.verb) not in (SEND, WRITE)
+        if traffic.transport != "rc" or reads:
             raise ScenarioError(
                 f"{scenario.name}: traffic[{index}]",
-                f"{traffic.verb} over {traffic.transport}: selective-repeat (host.transport.recovery) repeats"
-                " packets of send and write over rc",
+                f"{traffic.pattern} of {traffic.verb} over {traffic.transport}: selective-repeat"
+                " (host.transport.recovery) repeats packets of send and write over rc",
             )
     if transport.receive_queue:
         raise ScenarioError(
             f"{scenario.name}: host.transport.receive_queue",
             "selective-repeat has no receiver-not-ready: leave it at 0",
         )
-
-
-def _refuse(scenario: Scenario, key: str, what: str, instead: str) -> None:
-    raise ScenarioError(f"{scenario.name}: {key}", f"{what} is for generate; {instead}")

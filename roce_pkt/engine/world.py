@@ -13,9 +13,10 @@ from roce_pkt.cc.feedback import ACK
 from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.endpoint import rc_selective
 from roce_pkt.engine import control_law, queue_pairs, records, workload
+from roce_pkt.engine.arrays import Arrays
 from roce_pkt.engine.frame_sizes import FrameSizes
 from roce_pkt.engine.layout import in_line
-from roce_pkt.engine.records import BINS, BLOCK, CLASSES, FAR_PS, IDLE_KEY, SHIFT, Arrays
+from roce_pkt.engine.records import BINS, BLOCK, CLASSES, FAR_PS, IDLE_KEY, SHIFT
 from roce_pkt.errors import ScenarioError
 from roce_pkt.fabric import dice, headroom, link, topology
 from roce_pkt.fabric.round_trip import base_rtt_ps
@@ -67,7 +68,7 @@ def build(scenario: Scenario, *, trace: bool = False, sample_every_ps: int = 0) 
     net = topology.build(scenario.fabric)
     law = control_law.read(scenario, net)
     sizes = FrameSizes(scenario, law.header_bytes)
-    pairs = queue_pairs.lay_out(scenario, net, sizes)
+    pairs = queue_pairs.lay_out(scenario, sizes)
     resolved: dict[str, Any] = dict(law.resolved)
     port = _ports(scenario, net, sizes, resolved)
     node, tree, top = _nodes(scenario, net, pairs, port)
@@ -110,6 +111,11 @@ def build(scenario: Scenario, *, trace: bool = False, sample_every_ps: int = 0) 
         before=in_line(1, law.law.STATE),
         selective=np.zeros(len(half) if selects(scenario) else 1, rc_selective.STATE),
         telemetry=np.zeros(pool * law.telemetry_words, np.uint64),
+        work=pairs.works.work,
+        message=pairs.works.message,
+        wait=pairs.works.wait,
+        next=pairs.works.next,
+        manner=pairs.works.manner,
     )
     if selects(scenario):
         _bound_windows(scenario, net, half, resolved)

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from roce_pkt.cc.law import law
 
 MASK32 = 0xFFFFFFFF
@@ -36,3 +39,11 @@ def stream_of(seed: int, number: int) -> tuple[int, int]:
     start = mixed(mixed((seed ^ (seed >> 32)) & MASK32) ^ mixed(number & MASK32))
     step = mixed(start ^ 0x9E3779B9) | 1
     return start, step
+
+
+def throws(seed: int, number: int, count: int) -> NDArray[np.float64]:
+    """The first numbers of stream `number` under `seed`, from 0 (inclusive) to 1."""
+    start, step = stream_of(seed, number)
+    places = np.uint64(start) + np.uint64(step) * np.arange(1, count + 1, dtype=np.uint64)
+    found: NDArray[Any] = mixed(places & np.uint64(MASK32))  # type: ignore[arg-type,assignment]
+    return found / SPAN

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from roce_pkt.fabric.topology import Topology
-from roce_pkt.scenario.flows import flows_of
+from roce_pkt.scenario.plan import plan
 from roce_pkt.scenario.schema import NONE, Scenario
 
 HEADERS_BYTES = 82
@@ -21,7 +21,7 @@ def base_rtt_ps(scenario: Scenario, net: Topology) -> int:
     overhead = scenario.fabric.frame_overhead_bytes
     full = scenario.host.mtu_bytes + (HEADERS_BYTES if overhead == NONE else overhead)
     home = {port.node: net.ports[port.peer].node for port in net.ports if port.node < net.hosts}
-    ends = {(home[f.src], home[f.dst]): (f.src, f.dst) for f in flows_of(scenario)}
+    ends = {(home[c.a], home[c.b]): (c.a, c.b) for c in plan(scenario).connections}
     longest = 0.0
     for src, dst in ends.values():
         links = net.path(src, dst)

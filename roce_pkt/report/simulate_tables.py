@@ -40,7 +40,9 @@ def caption(result: Simulation) -> str:
 def facts(result: Simulation) -> list[tuple[str, str]]:
     """The summary as short pairs."""
     facts = []
-    for key, value in result.summary.items():
+    times = {f"message_{key}": value for key, value in (result.messages or {}).items() if value is not None}
+    times.pop("message_by_length", None)
+    for key, value in (result.summary | times).items():
         if isinstance(value, bool):
             continue
         name, _, unit = key.rpartition("_")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from roce_pkt.report.check_text import STYLES
 from roce_pkt.report.text import console, printable
@@ -35,6 +35,8 @@ def show(result: Simulation) -> None:
     out.print(_flows(result.flows), soft_wrap=False, width=WIDTH)
     if len(result.flows) > MOST_FLOWS:
         out.print(f"the {MOST_FLOWS} slowest of {len(result.flows)} flows")
+    if result.messages:
+        out.print(_times(result.messages), soft_wrap=False, width=WIDTH)
     ports = [p for p in result.ports if p.queue_max_bytes or p.xoff or p.paused_ns or p.drops]
     if ports:
         out.print(_ports(ports), soft_wrap=False, width=WIDTH)
@@ -73,6 +75,25 @@ def _flows(flows: list[FlowResult]) -> Table:
             str(f.cnps),
             str(f.retransmissions),
             format_time_ns(f.paused_ns) if f.paused_ns else "-",
+        )
+    return table
+
+
+def _times(messages: dict[str, Any]) -> Table:
+    """Completion times of messages, by length when lengths differ much."""
+    table = _table("messages", "number", "mean", "median", "99 %", "slowdown", "99 %")
+    parts = messages["by_length"] if len(messages["by_length"]) > 1 else []
+    for part in (*parts, messages):
+        low, high = part.get("above_bytes", 0), part.get("to_bytes")
+        name = "all lengths" if part is messages else f"more than {format_bytes(low)}"
+        if high:
+            name = f"up to {format_bytes(high)}"
+        slow = [part["slowdown_mean"], part["slowdown_p99"]]
+        table.add_row(
+            name,
+            str(part["count"]),
+            *(format_time_ns(round(part[key])) for key in ("mean_ns", "p50_ns", "p99_ns")),
+            *("-" if value is None else f"{value:.2f}" for value in slow),
         )
     return table
 

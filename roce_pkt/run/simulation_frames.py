@@ -17,11 +17,14 @@ from roce_pkt.capture.model import Interface, Record
 from roce_pkt.engine import records
 from roce_pkt.engine.queue_pairs import class_of, dscp_of
 from roce_pkt.run.simulation_names import Names
+from roce_pkt.scenario.schema import VERBS
 from roce_pkt.units import PS_PER_NS
 from roce_pkt.wire import aeth, build, ib, icrc, mac_control, net, telemetry
 from roce_pkt.wire.opcode import BY_NAME, CNP
 
 RKEY, VA, QKEY = 0x1234, 0x10_0000_0000, 0x11111111
+REQUESTS = (records.DATA, records.READ_REQUEST, records.ATOMIC_REQUEST)
+MOST_TEMPLATES = 1 << 14
 _PSN = ib.BTH.places["psn"].offset
 _MSN = ib.AETH.places["msn"].offset
 
@@ -106,12 +109,18 @@ class FrameMaker:
 
     def _roce(self, row: Any) -> bytes:
         half, kind, flags = int(row["half"]), int(row["kind"]), int(row["flags"]) & ~records.AGAIN
-        count = int(row["count"]) if kind == records.READ_REQUEST else 0
+        verb, length, done = (
+            self.names.request(half, int(row["psn"])) if kind in REQUESTS else (VERBS[0], 0, 0)
+        )
+        if kind != records.READ_REQUEST and not flags & records.FIRST:
+            length = done = 0  # said nowhere in the frame
         # a refusal under selective repeat tells what arrived in a place of its own, not in the frame
         payload = 0 if kind == records.NAK else int(row["payload"])
-        key = (half, kind, flags, int(row["ecn"]), payload, count)
+        key = (half, kind, flags, int(row["ecn"]), payload, VERBS.index(verb), length, done)
         template = self._templates.get(key)
         if template is None:
+            if len(self._templates) >= MOST_TEMPLATES:
+                self._templates.clear()
             template = self._templates[key] = self._template(*key)
         sender = int(self.names.built.pairs.half["peer"][half])
         start = int(self.names.built.pairs.start_psn[sender])
@@ -133,25 +142,18 @@ class FrameMaker:
         hops, *words = row["telemetry"].tolist()
         return telemetry.octets_of(int(built.w["int_scale"]), hops, words[:hops])
 
-    def _template(self, half: int, kind: int, flags: int, ecn: int, payload: int, count: int) -> _Template:
+    def _template(
+        self, half: int, kind: int, flags: int, ecn: int, payload: int, verb: int, length: int, done: int
+    ) -> _Template:
         pairs, scenario = self.names.built.pairs, self.names.scenario
         sender = int(pairs.half["peer"][half])
-        receiver = pairs.half[half]
         path = self._path(sender, half, kind, ecn)
         traffic = pairs.flows[int(pairs.flow_of_half[half])].traffic
-        opcode = opcode_of(kind, flags, traffic.verb, traffic.transport)
+        opcode = opcode_of(kind, flags, VERBS[verb], traffic.transport)
         bth = {"dqpn": int(pairs.qpn[half]), "ackreq": int(bool(flags & records.ACK_REQUEST)),
                "becn": int(bool(flags & records.ECHO))}  # fmt: skip
         stack: dict[str, dict[str, int]] = {"bth": bth}
-        message = int(receiver["message_packets"] - 1) * scenario.host.mtu_bytes + int(
-            receiver["last_payload"]
-        )
-        if kind == records.READ_REQUEST:
-            done = int(receiver["message_packets"]) - count
-            stack["reth"] = {"va": VA + done * scenario.host.mtu_bytes, "rkey": RKEY,
-                             "dmalen": message - done * scenario.host.mtu_bytes}  # fmt: skip
-        else:
-            stack["reth"] = {"va": VA, "rkey": RKEY, "dmalen": message}
+        stack["reth"] = {"va": VA + done, "rkey": RKEY, "dmalen": length - done}
         stack["atomiceth"] = {"va": VA, "rkey": RKEY, "swap": 1, "compare": 0}
         stack["deth"] = {"qkey": QKEY, "sqpn": int(pairs.qpn[sender])}
         stack["aeth"] = {"syndrome": syndrome_of(kind, scenario.host.transport.min_rnr_timer), "msn": 0}

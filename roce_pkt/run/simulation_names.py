@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from roce_pkt.engine.world import Built
 from roce_pkt.events import FlowKey
-from roce_pkt.scenario.schema import Scenario
+from roce_pkt.scenario.schema import VERBS, Scenario
 
 HOST_MAC = 0x020000000000
 SWITCH_MAC = 0x020100000000
@@ -59,3 +61,36 @@ class Names:
         """What a half sends, as its frames name it."""
         hosts, others, peers, qpns = self._sides
         return FlowKey(self.address(hosts[half]), self.address(others[half]), qpns[peers[half]])
+
+    def verbs(self, flow: int) -> str:
+        """What a flow does: its verb, or those of its list."""
+        pairs = self.built.pairs
+        work = int(pairs.works.of_flow[flow])
+        if work < 0:
+            return pairs.flows[flow].traffic.verb
+        first, end = (int(pairs.works.work[work][name]) for name in ("first", "end"))
+        used = np.unique(pairs.works.message["manner"][first:end]) % len(VERBS)
+        return "+".join(VERBS[number] for number in used.tolist()) or pairs.flows[flow].traffic.verb
+
+    def request(self, half: int, position: int) -> tuple[str, int, int]:
+        """The message that a position in a half's stream belongs to.
+
+        Args:
+            half: Either half of the flow.
+            position: As the engine counts.
+
+        Returns:
+            Its verb, its length in octets, and how many of them lie before the position.
+        """
+        pairs, mtu = self.built.pairs, self.scenario.host.mtu_bytes
+        flow = int(pairs.flow_of_half[half])
+        traffic = pairs.flows[flow].traffic
+        work = int(pairs.works.of_flow[flow])
+        if work < 0:
+            packets = int(pairs.half["message_packets"][half])
+            return traffic.verb, traffic.message_bytes, position % packets * mtu
+        first, starts = pairs.works.positions(work)
+        number = max(int(np.searchsorted(starts, position, "right")) - 1, 0)
+        m = pairs.works.message[first + number]
+        verb = VERBS[int(m["manner"]) % len(VERBS)]
+        return verb, int(m["length"]), (position - int(starts[number])) * mtu

@@ -12,6 +12,7 @@ from roce_pkt.engine.overseer import Seen
 from roce_pkt.engine.session import Session
 from roce_pkt.errors import Severity
 from roce_pkt.fabric.pause import paused_total_ps
+from roce_pkt.run.message_times import Messages, MessageTimes
 from roce_pkt.run.path_shares import PathShares, path_shares
 from roce_pkt.run.simulation_names import Names
 from roce_pkt.units import PS_PER_NS, PS_PER_S, format_time_ns
@@ -49,6 +50,7 @@ class FlowResult:
         timeouts: Retry timers that ran out.
         paused_ns: Time its sender was paused.
         failed: True when its retries were used up.
+        times: Completion times of its messages, where they are told apart.
     """
 
     src: str
@@ -68,6 +70,7 @@ class FlowResult:
     timeouts: int
     paused_ns: int
     failed: bool
+    times: MessageTimes | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +109,7 @@ class Simulation:
         ports: Ports of switches, then host ports that were paused.
         findings: By severity.
         paths: Sets of equal paths, the least evenly used first.
+        messages: Completion times of messages, of all and by length, where they are told apart.
     """
 
     scenario: dict[str, Any]
@@ -114,6 +118,7 @@ class Simulation:
     ports: list[PortResult]
     findings: list[SimulationFinding] = field(default_factory=list)
     paths: list[PathShares] = field(default_factory=list)
+    messages: dict[str, Any] | None = None
 
     def as_json(self) -> dict[str, Any]:
         """The result as one JSON document."""
@@ -124,6 +129,7 @@ class Simulation:
             "ports": [asdict(p) for p in self.ports],
             "findings": [asdict(f) for f in self.findings],
             "paths": [asdict(p) for p in self.paths],
+            "messages": self.messages,
         }
 
 
@@ -142,7 +148,8 @@ def jain(values: list[float]) -> float:
 def collect(session: Session, names: Names, wall_s: float, cpu_s: float, *, interrupted: bool) -> Simulation:
     """Read the result out of a session."""
     session.settle()
-    flows = _flows(session, names)
+    messages = Messages(session)
+    flows = _flows(session, names, messages)
     ports = _ports(session, names)
     paths = path_shares(session, names)
     w = session.built.w
@@ -161,7 +168,8 @@ def collect(session: Session, names: Names, wall_s: float, cpu_s: float, *, inte
         "interrupted": interrupted,
     }
     written = _written(session)
-    return Simulation(written, summary, flows, ports, _findings(session, names, paths, flows, ports), paths)
+    findings = _findings(session, names, paths, flows, ports)
+    return Simulation(written, summary, flows, ports, findings, paths, messages.as_json())
 
 
 def _written(session: Session) -> dict[str, Any]:
@@ -178,7 +186,7 @@ def _written(session: Session) -> dict[str, Any]:
     return written
 
 
-def _flows(session: Session, names: Names) -> list[FlowResult]:
+def _flows(session: Session, names: Names, messages: Messages) -> list[FlowResult]:
     built = session.built
     half = built.arrays.half
     now = session.now_ps
@@ -188,22 +196,23 @@ def _flows(session: Session, names: Names) -> list[FlowResult]:
         q = half[built.pairs.requester[index]]
         r = half[built.pairs.responder[index]]
         backwards = int(q["verb"]) in (records.READ, records.ATOMIC)
-        data, taker = (r, q) if backwards else (q, r)
+        data = r if backwards else q
         ended = int(q["ended_ps"])
         begun = max(flow.start_ps, now - measured_ps(session))
         span = (ended if ended >= 0 else now) - begun
         key = names.flow(int(built.pairs.requester[index]))
+        taken = int(q["received_bytes"]) + int(r["received_bytes"])
         found.append(
             FlowResult(
                 src=key.src,
                 dst=key.dst,
                 dqpn=key.dqpn,
-                verb=flow.traffic.verb,
-                goodput_bps=int(taker["received_bytes"]) * 8 * PS_PER_S / span if span > 0 else 0.0,
+                verb=names.verbs(index),
+                goodput_bps=taken * 8 * PS_PER_S / span if span > 0 else 0.0,
                 completion_ns=(ended - flow.start_ps) // PS_PER_NS if ended >= 0 else None,
                 messages=int(q["messages"] if q["service"] == records.RC else r["msn"]),
-                ce=int(taker["ce"]),
-                cnps=int(taker["cnps"]),
+                ce=int(q["ce"]) + int(r["ce"]),
+                cnps=int(q["cnps"]) + int(r["cnps"]),
                 cnps_lost=int(data["cnps_lost"]),
                 cnp_delay_mean_ns=int(data["cnp_delay_ps"]) // max(int(data["cnps_taken"]), 1) // PS_PER_NS,
                 cnp_delay_max_ns=int(data["cnp_delay_max_ps"]) // PS_PER_NS,
@@ -212,6 +221,7 @@ def _flows(session: Session, names: Names) -> list[FlowResult]:
                 timeouts=int(q["timeouts"]),
                 paused_ns=int(paused[data["cell"]]) // PS_PER_NS,
                 failed=bool(q["failed"]),
+                times=messages.of_flow(index),
             )
         )
     return found

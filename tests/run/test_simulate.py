@@ -44,7 +44,7 @@ def test_json_has_the_promised_names(tmp_path):
     done = run(["simulate", str(tmp_path / "s.toml"), "--format", "json"])
     assert done.returncode == 0
     document = json.loads(done.stdout)
-    assert set(document) == {"scenario", "summary", "flows", "ports", "findings", "paths"}
+    assert set(document) == {"scenario", "summary", "flows", "ports", "findings", "paths", "messages"}
     assert {
         "data_packets",
         "frames",
@@ -228,7 +228,7 @@ def test_presets_run_and_print_within_eighty_columns(name):
         (["--preset", "incast", "--tap", "host99", "-o", "x.pcapng"], "'host99' does not exist"),
         (["--preset", "incast", "-o", "x.pcapng"], "needs a place to record"),
         (["--preset", "incast", "--series", "x.csv"], "name it .parquet or .jsonl"),
-        (["--preset", "ring-allreduce"], "is for generate"),
+        (["--preset", "incast", "--set", "traffic.verb=flush"], "is for generate"),
         (
             ["--preset", "incast", "--set", "switch.buffer=512KiB", "--set", "switch.ecn.enabled=false"],
             "headroom",
