@@ -139,9 +139,9 @@ def _begin(w: Any, net: Topology, trace: bool, sample_every_ps: int, quantum_ps:
 def _ports(scenario: Scenario, net: Topology, sizes: FrameSizes, resolved: dict[str, Any]) -> NDArray[Any]:
     port = in_line(len(net.ports), records.PORT)
     refresh = scenario.switch.pfc.refresh_ps
-    fastest = {
-        node: max(p.rate_bps for p in net.ports if p.node == node) for node in {p.node for p in net.ports}
-    }
+    fastest: dict[int, float] = {}
+    for end in net.ports:
+        fastest[end.node] = max(end.rate_bps, fastest.get(end.node, 0.0))
     weighted = sum(1 << c for c in scenario.switch.qos.weights)
     for index, end in enumerate(net.ports):
         p = port[index]
@@ -225,9 +225,12 @@ def _nodes(
 
 
 def _play(tree: NDArray[np.int64]) -> None:
-    """Fill a tree's inner places from its leaves."""
-    for place in range(len(tree) // 2 - 1, 0, -1):
-        tree[place] = min(tree[2 * place], tree[2 * place + 1])
+    """Fill a tree's inner places from its leaves, a run of places with finished children at a time."""
+    end = len(tree) // 2
+    while end > 1:
+        first = (end + 1) // 2
+        tree[first:end] = np.minimum(tree[2 * first : 2 * end : 2], tree[2 * first + 1 : 2 * end : 2])
+        end = first
 
 
 def _turns(pairs: queue_pairs.QueuePairs, port: NDArray[Any], line: NDArray[Any]) -> NDArray[np.int64]:
