@@ -43,13 +43,8 @@ _ROOM_SOURCES = {
     "flows": ("jit.py", "capture/columns.py", "flows", "wire"),
     "run": ("jit.py", "cc", "endpoint", "fabric/pause.py", "run"),
     "traffic": (
-        "jit.py",
-        "wire",
-        "traffic",
-        "scenario/schema.py",
-        "scenario/pace.py",
-        "scenario/sizes.py",
-        "capture/kernel_crc.py",
+        *("jit.py", "wire", "traffic", "capture/kernel_crc.py", "capture/kernel_fold.py"),
+        *("scenario/schema.py", "scenario/pace.py", "scenario/sizes.py"),
     ),
 }
 """What a room's kernels are made from, where that is less than the whole package."""
@@ -261,20 +256,26 @@ put32 = _writer(32, "Store 32 bits in the machine's order.")
 put64 = _writer(64, "Store 64 bits in the machine's order.")
 
 
-@intrinsic
-def prefetch(typingctx: Any, mem: Any, offset: Any) -> Any:  # noqa: ARG001
-    """Ask for the cache line at an offset; beyond the end it does nothing."""
+def _prefetcher(doc: str, *, write: bool) -> Any:
+    @intrinsic
+    def ask(typingctx: Any, mem: Any, offset: Any) -> Any:  # noqa: ARG001
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
+            int32, octet_type = ir.IntType(32), ir.IntType(8)
+            kind = ir.FunctionType(ir.VoidType(), [octet_type.as_pointer(), int32, int32, int32])
+            module, name = builder.module, "llvm.prefetch.p0"
+            call = module.globals.get(name) or ir.Function(module, kind, name)
+            options = (ir.Constant(int32, value) for value in (int(write), 3, 1))
+            builder.call(call, [place_of(builder, args[0], args[1], octet_type), *options])
+            return context.get_dummy_value()
 
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:  # noqa: ARG001
-        int32, octet_type = ir.IntType(32), ir.IntType(8)
-        kind = ir.FunctionType(ir.VoidType(), [octet_type.as_pointer(), int32, int32, int32])
-        module, name = builder.module, "llvm.prefetch.p0"
-        call = module.globals.get(name) or ir.Function(module, kind, name)
-        read, keep, data = (ir.Constant(int32, value) for value in (0, 3, 1))
-        builder.call(call, [place_of(builder, args[0], args[1], octet_type), read, keep, data])
-        return context.get_dummy_value()
+        return types.void(mem, types.uint64), codegen
 
-    return types.void(mem, types.uint64), codegen
+    ask.__doc__ = doc
+    return ask
+
+
+prefetch = _prefetcher("Ask for the cache line at an offset; beyond the end it does nothing.", write=False)
+prefetch_to_write = _prefetcher("As `prefetch`, for a line that will be written.", write=True)
 
 
 @intrinsic

@@ -11,7 +11,7 @@ import numpy as np
 from roce_pkt.capture import kernel_build as kernels
 from roce_pkt.capture.columns import BY_NAME, COLUMNS, KIND_OTHER, KIND_ROCEV2, Column
 from roce_pkt.capture.frames import Array, Frames, dtype_of
-from roce_pkt.capture.kernel_crc import SCRATCH_BYTES, crc_address, slicing_table
+from roce_pkt.capture.kernel_crc import SCRATCH_BYTES, crc_way, slicing_table
 from roce_pkt.capture.kernel_fields import BLOCK_BYTES, PLACES, ROWS
 from roce_pkt.capture.model import NANOSECONDS, Interface
 from roce_pkt.capture.writer import interface_block, pcap_header, section_block
@@ -123,7 +123,7 @@ class FrameBuilder:
         longest = int(np.max(self._arrays.get("payload_len", 0))) + _RECORD_BYTES
         out: Any = np.empty(max(_BUFFER_BYTES, 2 * longest), np.uint8) if buffer is None else buffer
         mem, payload = memory(out), memory(self._payload)
-        checks = (_U(1), _U(crc_address()), _U(self._table.ctypes.data), _U(self._scratch.ctypes.data))
+        checks = (_U(1), _U(crc_way()), _U(self._table.ctypes.data), _U(self._scratch.ctypes.data))
         address = _U(self._block.ctypes.data)
         for first in range(0, self.count, ROWS):
             rows = min(ROWS, self.count - first)

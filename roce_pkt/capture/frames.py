@@ -64,7 +64,8 @@ class Frames:
     def __init__(
         self, columns: Mapping[str, Array], segments: Sequence[Segment] = (), kernel: str = "plain"
     ) -> None:
-        self._columns = dict(columns)
+        # a batch makes its arrays when they are asked for; a dict might change under us
+        self._columns: Mapping[str, Array] = dict(columns) if isinstance(columns, dict) else columns
         self._segments = list(segments)
         self.kernel = kernel
 

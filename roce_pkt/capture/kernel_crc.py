@@ -1,7 +1,7 @@
-"""ICRCs at the speed of memory: ISA-L's CRC-32 called by address, or a portable table walk.
+"""ICRCs at the speed of memory: folded where the processor can, else ISA-L's CRC-32, else by tables.
 
-The masks of `roce_pkt.wire.icrc` are ORed into a copy of the headers; the CRC of the rest runs over
-the capture's own octets.
+Folding ORs the masks of `roce_pkt.wire.icrc` to the octets on their way; the others OR them into a copy
+of the headers and go on over the capture's own octets.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from llvmlite import ir
 from numba import types
 
 from roce_pkt import jit
+from roce_pkt.capture import kernel_fold
 from roce_pkt.wire import icrc
 from roce_pkt.wire.icrc import Coverage, Network
 
@@ -26,6 +27,11 @@ SCRATCH_BYTES = 128
 _U = np.uint64
 _SLICES = 16
 _POLYNOMIAL = 0xEDB8_8320
+TABLES, FOLDED = _U(0), _U(1)
+"""Ways to compute a CRC; any other number is the address of ISA-L's."""
+_ONES = len(icrc.LRH_ONES)
+_ALL_ONES = np.uint32(0xFFFF_FFFF)
+_CAN_FOLD = kernel_fold.available()
 
 
 @cache
@@ -41,8 +47,13 @@ def slicing_table() -> np.ndarray[Any, np.dtype[np.uint32]]:
     return table
 
 
+def crc_way() -> int:
+    """The fastest way there is: `FOLDED`, the address of ISA-L's CRC-32, or `TABLES`."""
+    return int(FOLDED) if _CAN_FOLD else isal_address()
+
+
 @cache
-def crc_address() -> int:
+def isal_address() -> int:
     """Address of ISA-L's CRC-32 in the isal wheel, or 0 when it is not there or not what it should be."""
     try:
         from isal import isal_zlib
@@ -93,22 +104,38 @@ def _sliced(tab: Any, mem: Any, at: Any, size: Any, seed: Any) -> Any:
     return np.uint32(~crc)
 
 
+def _folder(mask: bytes = b"") -> Law:
+    return kernel_fold.folder(mask) if _CAN_FOLD else _no_fold
+
+
 @jit.fast_law
-def crc32(function: Any, tab: Any, mem: Any, at: Any, size: Any, seed: Any) -> Any:
+def _no_fold(address: Any, size: Any, state: Any) -> Any:  # noqa: ARG001
+    """Never called: no way is `FOLDED` where nothing can fold."""
+    return np.uint32(state)
+
+
+_fold = _folder()
+_FOLD_BYTES = _U(kernel_fold.least_bytes(b""))
+
+
+@jit.fast_law
+def crc32(way: Any, tab: Any, mem: Any, at: Any, size: Any, seed: Any) -> Any:
     """CRC-32 as zlib's, going on from `seed`.
 
     Args:
-        function: Address of ISA-L's, or 0.
+        way: As `crc_way` says.
         tab: Memory of `slicing_table`.
         mem: Memory with the octets.
         at: First octet.
         size: Octets.
         seed: CRC of what came before.
     """
-    if function != _U(0):
-        if jit.CHECKED:
-            jit.guard(mem, at, size)
-        return jit.call_crc32(function, np.uint32(seed), mem[0] + at, size)
+    if jit.CHECKED:
+        jit.guard(mem, at, size)
+    if way > FOLDED:
+        return jit.call_crc32(way, np.uint32(seed), mem[0] + at, size)
+    if way == FOLDED and size >= _FOLD_BYTES:
+        return np.uint32(~_fold(mem[0] + at, size, np.uint32(~seed)))
     return _sliced(tab, mem, at, size, np.uint32(seed))
 
 
@@ -142,14 +169,22 @@ def masker(mask: bytes) -> Law:
 def icrc_law(network: Network) -> Law:
     """A law that computes the ICRC of a frame whose network header is `network`, as a number.
 
-    Its arguments: (function, tab, octets, place of the network header, place of the ICRC, scratch).
+    Its arguments: (way, tab, octets, place of the network header, place of the ICRC, scratch). As many
+    octets as stand for an LRH must lie before the network header; what they are does not matter.
     """
     mask = Coverage(network, 0, 0, 0).mask
     masked, size = masker(mask), _U(len(mask))
+    ones = icrc.LRH_ONES + mask
+    fold, least, before = _folder(ones), _U(kernel_fold.least_bytes(ones)), _U(_ONES)
 
-    def run(function: Any, tab: Any, mem: Any, at: Any, end: Any, scratch: Any) -> Any:
+    def run(way: Any, tab: Any, mem: Any, at: Any, end: Any, scratch: Any) -> Any:
+        whole = end - at + before
+        if way == FOLDED and whole >= least and at >= before:
+            if jit.CHECKED:
+                jit.guard(mem, at - before, whole)
+            return np.uint32(~fold(mem[0] + at - before, whole, _ALL_ONES))
         masked(mem, at, scratch)
-        crc = crc32(function, tab, scratch, _U(0), size, SEED)
-        return crc32(function, tab, mem, at + size, end - (at + size), crc)
+        crc = crc32(way, tab, scratch, _U(0), size, SEED)
+        return crc32(way, tab, mem, at + size, end - (at + size), crc)
 
     return jit.fast_law(run)

@@ -10,6 +10,7 @@ from roce_pkt import jit
 from roce_pkt.capture import pcapng
 from roce_pkt.capture.kernel_fields import BLOCK_BYTES, ROWS, SETTERS
 from roce_pkt.capture.kernel_frame import read_frame
+from roce_pkt.capture.kernel_tile import TILE, begin_tile
 from roce_pkt.capture.model import MIN_LENGTH_LIMIT
 
 _U = np.uint64
@@ -17,7 +18,7 @@ FULL, OTHER, REACHED = _U(0), _U(1), _U(2)
 """Why a walk stopped: the block of columns is full, a record that the plain walk must judge, or `stop`."""
 
 _ROWS = _U(ROWS)
-_AHEAD, _LINE = _U(2048), _U(64)
+_AHEAD, _LINE, _SHORT, _RECORDS_AHEAD = _U(4096), _U(64), _U(768), _U(5)
 _NS = _U(1_000_000_000)
 CLOCK_WORDS = 5
 """Words of an interface in the clock table: link type, mode, factor, offset in ns, interface."""
@@ -43,6 +44,8 @@ def _word(mem: Any, at: Any, big: Any) -> Any:
 def _record(
     mem: Any,
     out: Any,
+    dirty: Any,
+    used: Any,
     row: Any,
     number: Any,
     time_ns: Any,
@@ -55,6 +58,8 @@ def _record(
     udp_port: Any,
     checks: Any,
 ) -> Any:
+    if row & (TILE - _U(1)) == _U(0):
+        begin_tile(out, row, dirty, used)
     _set_number(out, row, number)
     _set_time(out, row, time_ns)
     _set_offset(out, row, offset)
@@ -65,10 +70,26 @@ def _record(
     return read_frame(mem, f, cap, wire, link, udp_port, out, row, checks)
 
 
+@jit.fast_law
+def _look_ahead(mem: Any, pos: Any, following: Any, checks: Any) -> Any:
+    """Ask for octets that will be read soon: all of them, or only the headers when records are long."""
+    size = following - pos
+    if size <= _SHORT or checks[0] != _U(0):
+        at = pos + _AHEAD
+        while at < following + _AHEAD:
+            jit.prefetch(mem, at)
+            at += _LINE
+    else:
+        # the next ones are probably as long as this one
+        at = following + _RECORDS_AHEAD * size
+        jit.prefetch(mem, at)
+        jit.prefetch(mem, at + _LINE)
+
+
 @jit.fast_kernel
 def one_record(
     mem: Any,
-    out_at: Any,
+    block: Any,
     row: Any,
     number: Any,
     time_ns: Any,
@@ -82,8 +103,11 @@ def one_record(
     checks: Any,
 ) -> Any:
     """Dissect one frame that the plain walk found; see `walk_pcap` for the arguments."""
-    out = (out_at, _U(BLOCK_BYTES))
-    return _record(mem, out, row, number, time_ns, offset, f, cap, wire, link, interface, udp_port, checks)
+    out = (block[0], _U(BLOCK_BYTES))
+    return _record(
+        mem, out, block[1], _U(0), row, number, time_ns, offset, f, cap, wire, link, interface,
+        udp_port, checks,
+    )  # fmt: skip
 
 
 @jit.fast_kernel
@@ -93,7 +117,7 @@ def walk_pcap(
     stop: Any,
     base: Any,
     number: Any,
-    out_at: Any,
+    block: Any,
     row: Any,
     shape: Any,
     udp_port: Any,
@@ -107,7 +131,7 @@ def walk_pcap(
         stop: Place at which to stop; the end of the window, or where another walk began.
         base: File offset of the window.
         number: Number of the first frame.
-        out_at: Address of the block of columns.
+        block: (address of the block of columns, headers whose columns there are not clean).
         row: First row to fill.
         shape: (big-endian, record header size, nanoseconds in a tick, length limit, link type).
         udp_port: UDP destination port that carries RoCEv2.
@@ -117,7 +141,7 @@ def walk_pcap(
         Place, next row, why it stopped, set of the headers whose columns were written.
     """
     big, step, tick, limit, link = shape
-    out, end, written = (out_at, _U(BLOCK_BYTES)), mem[1], _U(0)
+    out, dirty, end, written = (block[0], _U(BLOCK_BYTES)), block[1], mem[1], _U(0)
     number -= row
     while pos < stop:
         if pos + step > end:
@@ -127,8 +151,7 @@ def walk_pcap(
         following = f + cap
         if cap > limit or following > end:
             return pos, row, OTHER, written
-        jit.prefetch(mem, following + _AHEAD)
-        jit.prefetch(mem, following + _AHEAD + _LINE)
+        _look_ahead(mem, pos, following, checks)
         seconds, fraction = _word(mem, pos, big), _word(mem, pos + _U(4), big)
         wire = _word(mem, pos + _U(12), big)
         if (seconds | fraction | cap | wire) == _U(0):
@@ -137,8 +160,9 @@ def walk_pcap(
             return pos, row, FULL, written
         time_ns = seconds * _NS + fraction * tick
         written |= _record(
-            mem, out, row, number + row, time_ns, base + f, f, cap, wire, link, _U(0), udp_port, checks
-        )
+            mem, out, dirty, written, row, number + row, time_ns, base + f, f, cap, wire, link, _U(0),
+            udp_port, checks,
+        )  # fmt: skip
         row += _U(1)
         pos = following
     return pos, row, REACHED, written
@@ -170,7 +194,7 @@ def walk_pcapng(
     stop: Any,
     base: Any,
     number: Any,
-    out_at: Any,
+    block: Any,
     row: Any,
     shape: Any,
     udp_port: Any,
@@ -182,7 +206,7 @@ def walk_pcapng(
     in it, length limit, 0).
     """
     big, clocks_at, interfaces, limit, _ = shape
-    out, end, written = (out_at, _U(BLOCK_BYTES)), mem[1], _U(0)
+    out, dirty, end, written = (block[0], _U(BLOCK_BYTES)), block[1], mem[1], _U(0)
     clocks = (clocks_at, interfaces * _CLOCK_BYTES)
     number -= row
     while pos < stop:
@@ -198,8 +222,7 @@ def walk_pcapng(
         which = _word(mem, pos + _U(8), big)
         if which >= interfaces:
             return pos, row, OTHER, written
-        jit.prefetch(mem, following + _AHEAD)
-        jit.prefetch(mem, following + _AHEAD + _LINE)
+        _look_ahead(mem, pos, following, checks)
         if row >= _ROWS:
             return pos, row, FULL, written
         clock = which * _CLOCK_BYTES
@@ -213,8 +236,9 @@ def walk_pcapng(
         link, interface = jit.le64(clocks, clock), jit.le64(clocks, clock + _U(32))
         wire, f = _word(mem, pos + _U(24), big), pos + _U(8) + _FIELDS
         written |= _record(
-            mem, out, row, number + row, time_ns, base + f, f, cap, wire, link, interface, udp_port, checks
-        )
+            mem, out, dirty, written, row, number + row, time_ns, base + f, f, cap, wire, link, interface,
+            udp_port, checks,
+        )  # fmt: skip
         row += _U(1)
         pos = following
     return pos, row, REACHED, written

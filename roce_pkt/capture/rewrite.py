@@ -11,7 +11,7 @@ import numpy as np
 from roce_pkt.capture import kernel_rewrite as kernels
 from roce_pkt.capture.columns import BY_NAME
 from roce_pkt.capture.frames import Array, Frames, dtype_of
-from roce_pkt.capture.kernel_crc import crc_address, slicing_table
+from roce_pkt.capture.kernel_crc import crc_way, slicing_table
 from roce_pkt.capture.kernel_fields import BLOCK_BYTES, PLACES, ROWS
 from roce_pkt.errors import InputError, nearest
 from roce_pkt.jit import memory
@@ -85,7 +85,7 @@ class Rewriter:
             right, wrong, beyond = kernels.rewrite(
                 memory(octets), _U(base), _U(self._block.ctypes.data), _U(rows), _U(changed),
                 _U(self._scratch.ctypes.data), _U(self._moves.ctypes.data),
-                (_U(crc_address()), _U(self._table.ctypes.data)),
+                (_U(crc_way()), _U(self._table.ctypes.data)),
             )  # fmt: skip
             total.repaired += right
             total.left_wrong += wrong

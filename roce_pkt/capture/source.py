@@ -22,6 +22,8 @@ from roce_pkt.errors import CaptureError
 
 WINDOW_BYTES = 16 << 20
 """Octets looked at together; large enough to keep two cores busy, small beside the memory bound."""
+_MAPPED_WINDOW_BYTES = 64 << 20
+"""The same for a mapped file, which costs no memory of its own."""
 _FIRST_WINDOW_BYTES = 64 << 10
 _COMPRESSED_READ = 256 << 10
 _GZIP_IN_BYTES = 8 << 10
@@ -84,7 +86,7 @@ class Source:
         """
         if self._map is not None:
             self._drop(at)
-            return self._whole[at : at + max(need, WINDOW_BYTES)]
+            return self._whole[at : at + max(need, _MAPPED_WINDOW_BYTES)]
         held = self._held[at - self._start :]
         if len(held) < need and self._fill is not None:
             # small at first: a short capture does not pay for a long one's window

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_pkt import jit
-from roce_pkt.capture.kernel_crc import SCRATCH_BYTES, crc_address, slicing_table
+from roce_pkt.capture.kernel_crc import SCRATCH_BYTES, crc_way, slicing_table
 from roce_pkt.scenario.addresses import host_ip, host_mac
 from roce_pkt.scenario.plan import Half, Plan
 from roce_pkt.scenario.schema import Scenario
@@ -108,7 +108,7 @@ class Framer:
         done = 0
         while done < len(rows):
             end, size = write(
-                np.uint64(crc_address()), jit.memory(self._table), jit.memory(self._scratch), rows, done,
+                np.uint64(crc_way()), jit.memory(self._table), jit.memory(self._scratch), rows, done,
                 len(rows), self._senders, jit.memory(self._octets), jit.memory(self._pattern), self._ids,
                 self._format, jit.memory(self._out),
             )  # fmt: skip

@@ -233,18 +233,19 @@ def test_both_fillers_agree_on_made_frames(tmp_path_factory, frames):
     assert_same(one, other)
 
 
-def test_the_portable_crc_says_the_same(monkeypatch):
+@pytest.mark.parametrize("way", [0, kernel_crc.isal_address()], ids=["tables", "isal"])
+def test_other_ways_to_compute_a_crc_say_the_same(monkeypatch, way):
     path = Path(__file__).parents[2] / "pcaps" / "corrupt_req_5pct.pcap"
     fast = compiled_frames(path)
-    monkeypatch.setattr(compiled, "crc_address", lambda: 0)
+    monkeypatch.setattr(compiled, "crc_way", lambda: way)
     assert_same(compiled_frames(path), fast)
     assert set(fast.icrc_ok.tolist()) == {-1, 0, 1}
 
 
 def test_the_crc_of_the_wheel_is_believed_only_after_a_test(monkeypatch):
-    assert kernel_crc.crc_address() != 0
+    assert kernel_crc.isal_address() != 0
     monkeypatch.setattr(kernel_crc.zlib, "crc32", lambda octets, seed=0: 5)
-    assert kernel_crc.crc_address.__wrapped__() == 0
+    assert kernel_crc.isal_address.__wrapped__() == 0
 
 
 @pytest.mark.skipif(not CAPTURES.is_dir(), reason="ROCE_PKT_CAPTURES names no folder of captures")
