@@ -6,8 +6,9 @@
     comparison = column [ operator value | ["not"] "in" "(" value { "," value } ")" ]
     operator   = "==" | "!=" | "<" | "<=" | ">" | ">=" | "&"
 
-A value is a number (10, 0x1f, 1_000), a name (an opcode, a kind, a status), an address with or
-without `/prefix`, or a MAC address. A comparison is true only for frames that have the header the
+A column goes by its own name (`psn`) or by that of the JSON that `dissect` prints (`bth.psn`). A value is
+a number (10, 0x1f, 1_000), a name (an opcode, a kind, a status, `CE`), an address with or without
+`/prefix`, or a MAC address. A comparison is true only for frames that have the header the
 column comes from, also with `!=`; a bare column is true where the frame has it and it is not 0.
 """
 
@@ -23,8 +24,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roce_pkt.capture.columns import BY_NAME, NAMES_OF, Column, presence_mask
+from roce_pkt.capture.columns import BY_NAME, NAMES_OF, Column
 from roce_pkt.capture.frames import ADDRESSES, Frames, dtype_of
+from roce_pkt.capture.names import Named, known_names
 from roce_pkt.errors import FilterError, InputError, nearest
 from roce_pkt.wire.opcode import parse_opcode
 
@@ -160,13 +162,15 @@ class _Parser:
         return self.comparison()
 
     def comparison(self) -> Test:
-        name = self.take("word")
-        if name is None:
+        token = self.take("word")
+        if token is None:
             raise self.wrong(self.now.at, f"expected a column, not {self.now.text!r}")
-        if name.text not in BY_NAME and name.text not in ADDRESSES:
-            known = [*BY_NAME, *ADDRESSES]
-            raise self.wrong(name.at, f"no column {name.text!r}{nearest(name.text, known)}")
-        self.columns.add(name.text)
+        known = known_names()
+        name = known.get(token.text)
+        if name is None:
+            alike = [n for n in known if ("." in n) == ("." in token.text)]
+            raise self.wrong(token.at, f"no column {token.text!r}{nearest(token.text, alike)}")
+        self.columns.add(name.column)
         negated = self.now.text == "not" and self.tokens[self.place + 1].text == "in"
         if negated:
             self.place += 1
@@ -174,7 +178,7 @@ class _Parser:
             values = self.several()
             tests = [self.test(name, "==", value) for value in values]
             if negated:
-                has = _presence(name.text)
+                has = _presence(name)
                 return lambda f: has(f) & ~np.logical_or.reduce([t(f) for t in tests])
             return lambda f: np.logical_or.reduce([t(f) for t in tests])
         if self.now.kind != "op" or self.now.text in "(),":
@@ -202,30 +206,28 @@ class _Parser:
             raise self.wrong(self.now.at, f"expected a value, not {self.now.text!r}")
         return token
 
-    def bare(self, name: _Token) -> Test:
-        has = _presence(name.text)
-        if name.text in ADDRESSES:
-            return lambda f: has(f) & ((f.column(f"{name.text}_hi") | f.column(f"{name.text}_lo")) != 0)
-        if BY_NAME[name.text].width > 1:
-            return lambda f: has(f) & (f.column(name.text) != 0).any(axis=1)
-        return lambda f: has(f) & (f.column(name.text) != 0)
+    def bare(self, name: Named) -> Test:
+        has, column = _presence(name), name.column
+        if column in ADDRESSES:
+            return lambda f: has(f) & ((f.column(f"{column}_hi") | f.column(f"{column}_lo")) != 0)
+        return lambda f: has(f) & _rows(_values(f, name) != 0)
 
-    def test(self, name: _Token, sign: str, token: _Token) -> Test:
+    def test(self, name: Named, sign: str, token: _Token) -> Test:
         """A comparison of a column with one value."""
-        has = _presence(name.text)
-        if name.text in ADDRESSES:
-            match = self.address(name.text, sign, token)
+        has = _presence(name)
+        if name.column in ADDRESSES:
+            match = self.address(name.column, sign, token)
             return lambda f: has(f) & match(f)
-        column = BY_NAME[name.text]
-        number = self.number(column, token)
+        column = BY_NAME[name.column]
+        number = self.number(name, column, token)
         if sign == "&":
-            return lambda f: has(f) & _rows((f.column(column.name).astype(np.int64) & number) != 0)
+            return lambda f: has(f) & _rows((_values(f, name).astype(np.int64) & number) != 0)
         compare, low, high = _OPERATORS[sign], *_range(column)
         if not low <= number <= high:
             always = bool(compare(0, 1) if number > high else compare(0, -1))
             return lambda f: has(f) & np.full(len(f), always)
         typed = dtype_of(column).type(number)
-        return lambda f: has(f) & _rows(compare(f.column(column.name), typed))
+        return lambda f: has(f) & _rows(compare(_values(f, name), typed))
 
     def address(self, name: str, sign: str, token: _Token) -> Test:
         if sign not in ("==", "!="):
@@ -250,9 +252,11 @@ class _Parser:
 
         return equal if sign == "==" else lambda f: ~equal(f)
 
-    def number(self, column: Column, token: _Token) -> int:
+    def number(self, name: Named, column: Column, token: _Token) -> int:
         """A value as the number that the column holds."""
         text = token.text
+        if name.text == "icrc.value" and re.fullmatch(r"[0-9a-fA-F]{8}", text):
+            return int(text, 16)  # as the JSON writes it
         if re.fullmatch(r"-?(0[xX][0-9a-fA-F_]+|0[bB][01_]+|[0-9][0-9_]*)", text) and not text.endswith("_"):
             try:
                 return int(text.replace("_", ""), 0)
@@ -260,11 +264,11 @@ class _Parser:
                 return int(text.replace("_", ""))
         if text.lower() in ("true", "false"):
             return int(text.lower() == "true")
+        found = name.word(text)
+        if found is not None:
+            return found
         if column.name in NAMES_OF:
-            names = NAMES_OF[column.name]
-            if text in names:
-                return names.index(text)
-            raise self.wrong(token.at, f"{column.name} is never {text!r}{nearest(text, names)}")
+            raise self.wrong(token.at, f"{name.text} is never {text!r}{nearest(text, NAMES_OF[column.name])}")
         if column.name == "opcode":
             try:
                 return parse_opcode(text)
@@ -273,17 +277,29 @@ class _Parser:
         if column.show == "mac" and re.fullmatch(r"([0-9A-Fa-f]{2}[:-]){5}[0-9A-Fa-f]{2}", text):
             return int(re.sub("[:-]", "", text), 16)
         wanted = "a MAC address or a number" if column.show == "mac" else "a number"
-        raise self.wrong(token.at, f"{column.name} is compared with {wanted}, not {text!r}")
+        if name.words:
+            near = nearest(text, [word for word, _ in name.words])
+            wanted = f"{wanted} or {', '.join(word for word, _ in name.words)}{near}"
+        raise self.wrong(token.at, f"{name.text} is compared with {wanted}, not {text!r}")
 
 
-def _presence(name: str) -> Test:
+def _values(frames: Frames, name: Named) -> Any:
+    """The values that a name means, one or several for each frame."""
+    array = frames.column(name.column)
+    if name.element is not None:
+        array = array[:, name.element]
+    if name.mask:
+        array = array >> name.shift & name.mask
+    return array
+
+
+def _presence(name: Named) -> Test:
     """True for frames in which a column means something."""
-    if name.startswith(("tunnel_kind", "tunnel_id", "outer_")):
+    if name.column.startswith(("tunnel_kind", "tunnel_id", "outer_")):
         return lambda f: f.tunnel_count != 0
-    mask = presence_mask(BY_NAME[f"{name}_lo" if name in ADDRESSES else name])
-    if not mask:
+    if not name.headers:
         return lambda f: np.ones(len(f), bool)
-    bits = np.uint32(mask)
+    bits = np.uint32(name.headers)
     return lambda f: np.not_equal(f.headers & bits, 0)
 
 

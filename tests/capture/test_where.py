@@ -121,3 +121,61 @@ def test_any_text_either_parses_or_is_refused(text):
     except FilterError:
         return
     assert where.mask(capture.open(PCAPS / "clean.pcap").frames()).dtype == np.bool_
+
+
+# -- the names of the JSON
+
+
+def test_every_dotted_name_is_one_that_the_json_prints_and_picks_the_same_frames(frames):
+    from roce_pkt.capture.names import known_names
+    from roce_pkt.wire.frame import dissect
+    from roce_pkt.wire.present import frame_json
+
+    wanted = {}
+    number = 0
+    for path in sorted(PCAPS.glob("*.pcap*")):
+        source = capture.open(path)
+        for record in source.records():
+            found = dissect(record.octets, record.wire_len, record.link_type, source.udp_port)
+            document = frame_json(found, 1, 0, record.wire_len, record.cap_len)
+            for header, fields in document.items():
+                for field, value in fields.items() if isinstance(fields, dict) else ():
+                    wanted.setdefault(f"{header}.{field}", {})[number] = value
+            number += 1
+    assert number == len(frames)
+    compared = 0
+    for name in known_names():
+        if "." not in name or name not in wanted:
+            continue
+        values = wanted[name]
+        sample = next((v for v in values.values() if v is not None and not isinstance(v, list)), None)
+        if sample is None:
+            continue
+        text = str(sample).lower() if isinstance(sample, bool) else str(sample)
+        picked = set(np.flatnonzero(parse_where(f"{name} == '{text}'").mask(frames)).tolist())
+        assert picked == {n for n, value in values.items() if value == sample}, (name, sample)
+        compared += 1
+    assert compared > 40
+
+
+def test_values_go_by_their_names(frames):
+    assert count(frames, "ecn == CE") == count(frames, "ip.ecn == 3") > 0
+    assert count(frames, "ecn in (ect0, 'ECT(1)')") == count(frames, "ecn == 2 or ecn == 1")
+    assert count(frames, "aeth.type == nak") == count(frames, "syndrome & 0x60 and syndrome >= 0x60")
+    assert count(frames, "icrc.ok == false") == int((frames.icrc_ok == 0).sum()) > 0
+    assert count(frames, "pfc.quanta3 > 0") == int((frames.pfc_quanta[:, 3] > 0).sum())
+    assert count(frames, "grh.sgid == ::/0") == int((frames.kind == 2).sum())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("bht.psn == 1", r"no column 'bht.psn' \(did you mean 'bth.psn'\?\)"),
+        ("psn == 1 and ip.dscpp == 2", r"no column 'ip.dscpp' \(did you mean 'ip.dscp'\?\); at character 14"),
+        ("ecn == CF", r"ecn is compared with a number or Not-ECT, ECT\(1\), ECT\(0\), CE.*character 8"),
+        ("aeth.type == nack", r"did you mean 'nak'"),
+    ],
+)
+def test_wrong_dotted_names_and_values_are_told(text, said):
+    with pytest.raises(FilterError, match=said):
+        parse_where(text)
