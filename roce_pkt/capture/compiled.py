@@ -67,7 +67,10 @@ def clock_row(link_type: int, resolution: Resolution, offset_s: int, interface: 
         factor = 10 ** (9 - resolution.exponent)
     elif resolution.exponent <= 28:
         mode, factor = kernels.DIVIDE, 10 ** (resolution.exponent - 9)
-    return [link_type & 0xFFFF, int(mode), factor, offset_s * 10**9 & _WRAP, interface & 0xFFFF]
+    low, high = resolution.ticks_within(offset_s)
+    low, high = min(max(low, 0), _WRAP), max(min(high, _WRAP), 0)
+    offset_ns = offset_s * 10**9 & _WRAP
+    return [link_type & 0xFFFF, int(mode), factor, offset_ns, interface & 0xFFFF, low, high]
 
 
 class _Window:
@@ -93,7 +96,8 @@ class _Window:
         """Take over what the plain walk knows of byte order and interfaces."""
         form = self.walk.format
         if isinstance(form, Pcap):
-            values = (form.big_endian, form.header_bytes, form.tick_ns, form.limit, form.link_type)
+            where = form.link_type | form.interface_id << 16
+            values = (form.big_endian, form.header_bytes, form.tick_ns, form.limit, where)
             self._kernel, self._guess = kernels.walk_pcap, kernels.guess_pcap
         else:
             rows = [
@@ -106,9 +110,9 @@ class _Window:
         self.shape = tuple(_U(value) for value in values)
 
     def state(self) -> tuple[int, int]:
-        """Changes when the plain walk meets a section or an interface."""
+        """Changes when the plain walk meets a section, an interface or a file header."""
         form = self.walk.format
-        return (form.sections, len(form.clocks)) if isinstance(form, Pcapng) else (0, 0)
+        return (form.sections, len(form.clocks)) if isinstance(form, Pcapng) else (form.headers, 0)
 
     def run(self, block: Block, pos: int, stop: int, number: int, checks: Checks) -> Walked:
         """Walk from `pos` to `stop` or until the block is full; may run beside another one."""
@@ -297,7 +301,7 @@ class _Filler:
         if isinstance(found, Stop):
             return found
         following, record = found
-        if window.state() != state or isinstance(form, Pcapng):
+        if window.state() != state:
             window.learn()
         if record is not None:
             window.put(self.block, record)

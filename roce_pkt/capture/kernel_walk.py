@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from roce_pkt import jit
-from roce_pkt.capture import pcapng
+from roce_pkt.capture import pcap, pcapng
 from roce_pkt.capture.kernel_fields import BLOCK_BYTES, ROWS, SETTERS
 from roce_pkt.capture.kernel_frame import read_frame
 from roce_pkt.capture.kernel_tile import TILE, begin_tile
@@ -20,12 +20,15 @@ FULL, OTHER, REACHED = _U(0), _U(1), _U(2)
 _ROWS = _U(ROWS)
 _AHEAD, _LINE, _SHORT, _RECORDS_AHEAD = _U(4096), _U(64), _U(768), _U(5)
 _NS = _U(1_000_000_000)
-CLOCK_WORDS = 5
-"""Words of an interface in the clock table: link type, mode, factor, offset in ns, interface."""
+CLOCK_WORDS = 7
+"""Words of an interface in the clock table: link type, mode, factor, offset in ns, interface, and the least
+and the largest stamp whose nanoseconds fit."""
 MULTIPLY, DIVIDE, SHIFT = _U(0), _U(1), _U(2)
 _CLOCK_BYTES = _U(8 * CLOCK_WORDS)
 _CHAIN = 8
 _DAY_S = _U(86_400)
+_MAGIC_SWAPPED = _U(int.from_bytes((pcap.MAGIC_US >> 16).to_bytes(2, "big"), "little"))
+_VERSION, _VERSION_SWAPPED = _U(0x040002), _U(0x020004)
 _PACKET_BLOCK, _FIELDS = _U(pcapng.ENHANCED_PACKET), _U(pcapng.PACKET_FIELDS)
 
 _set_number, _set_time, _set_offset, _set_wire, _set_cap, _set_interface, _set_link = (
@@ -110,6 +113,15 @@ def one_record(
     )  # fmt: skip
 
 
+@jit.fast_law
+def _maybe_header(seconds: Any, fraction: Any) -> Any:
+    """True for what could be the magic number and version of a file header, in any byte order."""
+    if seconds >> _U(16) != _U(pcap.MAGIC_US >> 16) and seconds & _U(0xFFFF) != _MAGIC_SWAPPED:
+        return False
+    octets = fraction | fraction >> _U(8)
+    return octets & _U(0xFF00FF) == _VERSION or octets & _U(0xFF00FF) == _VERSION_SWAPPED
+
+
 @jit.fast_kernel
 def walk_pcap(
     mem: Any,
@@ -133,7 +145,8 @@ def walk_pcap(
         number: Number of the first frame.
         block: (address of the block of columns, headers whose columns there are not clean).
         row: First row to fill.
-        shape: (big-endian, record header size, nanoseconds in a tick, length limit, link type).
+        shape: (big-endian, record header size, nanoseconds in a tick, length limit, link type and, from
+            bit 16 on, interface).
         udp_port: UDP destination port that carries RoCEv2.
         checks: (verify, address of the CRC, its table's address, scratch address).
 
@@ -141,6 +154,7 @@ def walk_pcap(
         Place, next row, why it stopped, set of the headers whose columns were written.
     """
     big, step, tick, limit, link = shape
+    interface, link = link >> _U(16), link & _U(0xFFFF)
     out, dirty, end, written = (block[0], _U(BLOCK_BYTES)), block[1], mem[1], _U(0)
     number -= row
     while pos < stop:
@@ -154,13 +168,13 @@ def walk_pcap(
         _look_ahead(mem, pos, following, checks)
         seconds, fraction = _word(mem, pos, big), _word(mem, pos + _U(4), big)
         wire = _word(mem, pos + _U(12), big)
-        if (seconds | fraction | cap | wire) == _U(0):
+        if (seconds | fraction | cap | wire) == _U(0) or _maybe_header(seconds, fraction):
             return pos, row, OTHER, written
         if row >= _ROWS:
             return pos, row, FULL, written
         time_ns = seconds * _NS + fraction * tick
         written |= _record(
-            mem, out, dirty, written, row, number + row, time_ns, base + f, f, cap, wire, link, _U(0),
+            mem, out, dirty, written, row, number + row, time_ns, base + f, f, cap, wire, link, interface,
             udp_port, checks,
         )  # fmt: skip
         row += _U(1)
@@ -227,6 +241,8 @@ def walk_pcapng(
             return pos, row, FULL, written
         clock = which * _CLOCK_BYTES
         ticks = (_word(mem, pos + _U(12), big) << _U(32)) | _word(mem, pos + _U(16), big)
+        if ticks < jit.le64(clocks, clock + _U(40)) or ticks > jit.le64(clocks, clock + _U(48)):
+            return pos, row, OTHER, written
         time_ns = to_ns(
             ticks,
             jit.le64(clocks, clock + _U(8)),

@@ -15,6 +15,8 @@ MOST_RECORDS = 16_384
 
 LINK_ETHERNET = 1
 
+Options = tuple[tuple[int, bytes], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
@@ -31,6 +33,14 @@ class Resolution:
         per_second: int = self.base**self.exponent
         value = ticks * 1_000_000_000 // per_second + offset_s * 1_000_000_000
         return (value + (1 << 63)) % (1 << 64) - (1 << 63)
+
+    def ticks_within(self, offset_s: int = 0) -> tuple[int, int]:
+        """Least and largest stamp whose nanoseconds a column holds; beyond them `to_ns` wraps."""
+        per_second: int = self.base**self.exponent
+        offset_ns, half = offset_s * 1_000_000_000, 1 << 63
+        low = -(-(-half - offset_ns) * per_second // 1_000_000_000)
+        high = ((half - offset_ns) * per_second - 1) // 1_000_000_000
+        return low, high
 
     def __str__(self) -> str:
         named = {3: "1 ms", 6: "1 us", 9: "1 ns"} if self.base == 10 else {}
@@ -55,6 +65,7 @@ class Interface:
         offset_s: Seconds added to every stamp.
         fcs_len: Octets of frame check sequence kept at the end of each frame, if the capture says so.
         comments: Comments on the interface.
+        options: Other options of the description as (code, value), little-endian, for a copy.
     """
 
     name: str = ""
@@ -66,6 +77,7 @@ class Interface:
     offset_s: int = 0
     fcs_len: int | None = None
     comments: tuple[str, ...] = ()
+    options: Options = ()
 
 
 class Record(NamedTuple):
@@ -81,6 +93,7 @@ class Record(NamedTuple):
         octets: The octets kept.
         comments: Comments on the frame.
         offset: Octet offset of the frame in the (unpacked) capture.
+        options: Other options of the frame as (code, value), little-endian, for a copy.
     """
 
     number: int
@@ -92,6 +105,7 @@ class Record(NamedTuple):
     octets: memoryview | bytes
     comments: tuple[str, ...] = ()
     offset: int = 0
+    options: Options = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +143,22 @@ class Stop:
     text: str = ""
 
 
+class Oddity(NamedTuple):
+    """Something to tell about a place of a capture that was read on behind.
+
+    Args:
+        offset: Octet offset of the place.
+        frame: Number of the frame that it is about, or None.
+        text: What is odd.
+        rule: Name of the finding.
+    """
+
+    offset: int
+    frame: int | None
+    text: str
+    rule: str = "capture.skipped"
+
+
 @dataclass(slots=True)
 class Extras:
     """What a walk collects besides records.
@@ -136,16 +166,16 @@ class Extras:
     Args:
         interfaces: Grows as interface descriptions are met.
         blocks: Blocks that a copy must keep.
-        skipped: Blocks passed over, with the reason, as (offset, text).
+        odd: What was met and is to be told, blocks passed over for example.
         comments: Comments on the whole capture.
     """
 
     interfaces: list[Interface] = field(default_factory=list)
     blocks: list[Block] = field(default_factory=list)
-    skipped: list[tuple[int, str]] = field(default_factory=list)
+    odd: list[Oddity] = field(default_factory=list)
     comments: list[str] = field(default_factory=list)
 
     def clear(self) -> None:
         """Forget all, for another pass; the lists stay the same objects."""
-        for collected in (self.interfaces, self.blocks, self.skipped, self.comments):
+        for collected in (self.interfaces, self.blocks, self.odd, self.comments):
             collected.clear()

@@ -8,9 +8,10 @@ Sources: the pcap savefile manual page; draft-ietf-opsawg-pcap.
 
 from __future__ import annotations
 
+import re
 import struct
 
-from roce_pkt.capture.damage import words_within
+from roce_pkt.capture.damage import Search
 from roce_pkt.capture.model import (
     MAX_RECORD_BYTES,
     MICROSECONDS,
@@ -19,6 +20,7 @@ from roce_pkt.capture.model import (
     NANOSECONDS,
     Extras,
     Interface,
+    Oddity,
     Record,
     Resolution,
     Stop,
@@ -34,6 +36,15 @@ MAGIC_MODIFIED = 0xA1B2CD34
 _FCS_PRESENT = 0x0400_0000
 _CHAIN = 8
 _DAY_S = 86_400
+_VERSION = (2, 4)
+_HEADERS = re.compile(
+    b"|".join(
+        re.escape(struct.pack(order + "IHH", magic, *_VERSION))
+        for order in "<>"
+        for magic in (MAGIC_US, MAGIC_NS, MAGIC_MODIFIED)
+    )
+)
+"""What a file header begins with; one in the middle of a capture is that of a file joined to it."""
 
 
 def sniff(head: bytes) -> bool:
@@ -54,6 +65,13 @@ class Pcap:
     start = FILE_HEADER_BYTES
 
     def __init__(self, head: bytes, extras: Extras) -> None:
+        self.extras = extras
+        self.last_s: int | None = None
+        self.headers = 0
+        self._adopt(head)
+
+    def _adopt(self, head: bytes) -> None:
+        """Read on as a file header says."""
         self.big_endian = int.from_bytes(head[:4], "big") in (MAGIC_US, MAGIC_NS, MAGIC_MODIFIED)
         order = ">" if self.big_endian else "<"
         magic, _, _, _, _, snaplen, link = struct.unpack(order + FILE_HEADER, head[:FILE_HEADER_BYTES])
@@ -65,10 +83,20 @@ class Pcap:
         fcs_len = (link >> 28) * 2 if link & _FCS_PRESENT else None
         self.link_type = link & 0xFFFF
         self.limit = min(max(snaplen, MIN_LENGTH_LIMIT), MAX_RECORD_BYTES)
-        self.last_s: int | None = None
-        extras.interfaces.append(
-            Interface("", self.link_type, None, self.resolution, snaplen, "", 0, fcs_len)
-        )
+        made = Interface("", self.link_type, None, self.resolution, snaplen, "", 0, fcs_len)
+        interfaces = self.extras.interfaces
+        if made not in interfaces:
+            interfaces.append(made)
+        self.interface_id = interfaces.index(made)
+        self.headers += 1
+
+    def _join(self, head: bytes, offset: int, count: int) -> None:
+        """A second file header: the rest is a capture of its own."""
+        self._adopt(head)
+        self.last_s = None
+        order = "big" if self.big_endian else "little"
+        text = f"the header of another capture: what follows is {order}-endian in {self.resolution} ticks"
+        self.extras.odd.append(Oddity(offset, count + 1, text, "capture.joined"))
 
     def one(self, view: memoryview, pos: int, at: int, count: int) -> tuple[int, Record | None] | Stop:
         """The record at `pos` of a window that starts at file offset `at`, and where the next one is.
@@ -82,6 +110,11 @@ class Pcap:
         step, end = self.header_bytes, len(view)
         if pos + step > end:
             return Stop(pos, "more", step)
+        if _HEADERS.match(view, pos):
+            if pos + FILE_HEADER_BYTES > end:
+                return Stop(pos, "more", FILE_HEADER_BYTES)
+            self._join(bytes(view[pos : pos + FILE_HEADER_BYTES]), at + pos, count)
+            return pos + FILE_HEADER_BYTES, None
         seconds, fraction, captured, original = self._header.unpack_from(view, pos)
         if captured > self.limit:
             return Stop(pos, "damaged", step, f"record length {captured} is impossible")
@@ -93,7 +126,7 @@ class Pcap:
         self.last_s = seconds
         time_ns, octets = seconds * 1_000_000_000 + fraction * self.tick_ns, view[pos + step : stop]
         lengths = (self.link_type, captured, original, octets)
-        return stop, Record(count + 1, time_ns, 0, *lengths, (), at + pos + step)
+        return stop, Record(count + 1, time_ns, self.interface_id, *lengths, (), at + pos + step)
 
     def records(
         self, view: memoryview, at: int, number: int, out: list[Record], most: int = MOST_RECORDS
@@ -117,15 +150,23 @@ class Pcap:
                 out.append(record)
         return Stop(pos, "full", 1)
 
-    def resync(self, view: memoryview, pos: int) -> int | None:
-        """First offset after `pos` from which a chain of record headers looks right, or None."""
-        captured_at = 8
-        for start in words_within(
-            view, pos + 1, captured_at, big_endian=self.big_endian, low=1, high=self.limit
-        ):
+    def resync(self, view: memoryview, pos: int, search: Search) -> int | None:
+        """First offset after `pos` from which a chain of record headers looks right, or None.
+
+        Args:
+            view: Octets to search.
+            pos: Where the damage is.
+            search: How far searching went already.
+        """
+        joined = _HEADERS.search(view, pos + 1)
+        limit = joined.start() if joined else len(view)
+        candidates = search.records(view, pos + 1, self.header_bytes, self.limit, big_endian=self.big_endian)
+        for start in candidates:
+            if start >= limit:
+                break
             if self._chained(view, start):
                 return start
-        return None
+        return joined.start() if joined else None
 
     def _chained(self, view: memoryview, where: int) -> bool:
         step, end = self.header_bytes, len(view)
@@ -134,6 +175,8 @@ class Pcap:
                 return links > 0
             if where + step > end:
                 return links > 1
+            if links and _HEADERS.match(view, where):
+                return True
             seconds, fraction, captured, original = self._header.unpack_from(view, where)
             if not 0 < captured <= min(original, self.limit) or original > MIN_LENGTH_LIMIT:
                 return False

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from roce_pkt.capture.damage import words_within
+from roce_pkt.capture.damage import Search
 from roce_pkt.capture.model import (
     MAX_RECORD_BYTES,
     MICROSECONDS,
@@ -23,6 +23,8 @@ from roce_pkt.capture.model import (
     Block,
     Extras,
     Interface,
+    Oddity,
+    Options,
     Record,
     Resolution,
     Stop,
@@ -62,6 +64,15 @@ IF_TSRESOL = 9
 IF_FCSLEN = 13
 IF_TSOFFSET = 14
 
+_CUSTOM_OPTIONS = frozenset({2988, 2989, 19372, 19373})
+_PACKET_NUMBERS = frozenset({2, 4, 5, 6})
+"""Flags, drop count, packet identifier and queue: numbers in the section's byte order."""
+_PACKET_OCTETS = frozenset({3, 7})
+_INTERFACE_KNOWN = frozenset({IF_NAME, IF_DESCRIPTION, IF_SPEED, IF_TSRESOL, IF_FCSLEN, IF_TSOFFSET})
+_INTERFACE_NUMBERS = frozenset({10, 16, 17})
+"""Time zone and the speeds of either direction."""
+_INTERFACE_OCTETS = frozenset({4, 5, 6, 7, 11, 12, 15, 18})
+
 BYTE_ORDER = 0x1A2B3C4D
 BLOCK_OVERHEAD = 12
 PACKET_FIELDS = 20
@@ -100,12 +111,39 @@ def comments_in(octets: memoryview | bytes, order: str) -> tuple[str, ...]:
     return tuple(value.decode("utf-8", "replace") for value in found)
 
 
+def kept_options(
+    octets: memoryview | bytes,
+    order: str,
+    numbers: frozenset[int],
+    plain: frozenset[int],
+    known: frozenset[int] = frozenset(),
+) -> Options:
+    """Options other than comments and `known` ones as (code, value), little-endian.
+
+    What a number is in an option that nobody described is not known: from a big-endian section such an
+    option is left out.
+    """
+    found = []
+    for code, value in options(octets, order):
+        if code == OPT_COMMENT or code in known:
+            continue
+        if order == ">" and code in numbers:
+            value = value[::-1]  # noqa: PLW2901 - the same value in another order
+        elif order == ">" and code in _CUSTOM_OPTIONS:
+            value = value[3::-1] + value[4:]  # noqa: PLW2901 - the private enterprise number
+        elif order == ">" and code not in plain:
+            continue
+        found.append((code, value))
+    return tuple(found)
+
+
 @dataclass(slots=True)
 class _Clock:
     link_type: int
     snaplen: int
     resolution: Resolution
     offset_s: int
+    within: tuple[int, int]
     tick_ns: int
     """Nanoseconds in a tick when that is a whole number and no offset applies, else 0."""
 
@@ -218,7 +256,7 @@ class Pcapng:
 
     def _interface(self, body: memoryview, offset: int) -> None:
         if len(body) < 8:
-            self.extras.skipped.append((offset, "interface description is too short"))
+            self.extras.odd.append(Oddity(offset, None, "interface description is too short; skipped"))
             return
         link_type, _, snaplen = struct.unpack_from(self.order + "HHI", body)
         name = description = ""
@@ -240,51 +278,64 @@ class Pcapng:
             elif code == IF_TSOFFSET and len(value) == 8:
                 offset_s = number - (1 << 64) if number >> 63 else number
         known = (name, link_type, speed_bps, resolution, snaplen, description, offset_s, fcs_len)
-        self.extras.interfaces.append(Interface(*known, comments_in(body[8:], self.order)))
+        kept = kept_options(body[8:], self.order, _INTERFACE_NUMBERS, _INTERFACE_OCTETS, _INTERFACE_KNOWN)
+        self.extras.interfaces.append(Interface(*known, comments_in(body[8:], self.order), kept))
         exact = resolution.base == 10 and resolution.exponent <= 9 and offset_s == 0
         tick_ns = 10 ** (9 - resolution.exponent) if exact else 0
-        self.clocks.append(_Clock(link_type, snaplen, resolution, offset_s, tick_ns))
+        within = resolution.ticks_within(offset_s)
+        self.clocks.append(_Clock(link_type, snaplen, resolution, offset_s, within, tick_ns))
 
-    def _clock(self, interface: int, offset: int) -> _Clock | None:
+    def _skip(self, offset: int, count: int, text: str) -> None:
+        """A frame that cannot be read; it would have been the one behind `count` others."""
+        self.extras.odd.append(Oddity(offset, count + 1, f"{text}; skipped"))
+
+    def _clock(self, interface: int, offset: int, count: int) -> _Clock | None:
         if interface < len(self.clocks):
             return self.clocks[interface]
-        self.extras.skipped.append((offset, f"frame of interface {interface}, which is not described"))
+        self._skip(offset, count, f"frame of interface {interface}, which is not described")
         return None
 
     def _packet(self, body: memoryview, offset: int, count: int) -> Record | None:
         if len(body) < PACKET_FIELDS:
-            self.extras.skipped.append((offset, "packet block is too short"))
+            self._skip(offset, count, "packet block is too short")
             return None
         return self._frame(body, struct.unpack_from(self.order + "IIIII", body), offset, count)
 
     def _obsolete(self, body: memoryview, offset: int, count: int) -> Record | None:
         if len(body) < PACKET_FIELDS:
-            self.extras.skipped.append((offset, "packet block is too short"))
+            self._skip(offset, count, "packet block is too short")
             return None
         interface, _, *rest = struct.unpack_from(self.order + "HHIIII", body)
         return self._frame(body, (interface, *rest), offset, count)
 
     def _frame(self, body: memoryview, fields: tuple[int, ...], offset: int, count: int) -> Record | None:
         interface, high, low, captured, original = fields
-        clock = self._clock(interface, offset)
+        clock = self._clock(interface, offset, count)
         if clock is None:
             return None
         stop = PACKET_FIELDS + captured
         if stop > len(body):
-            self.extras.skipped.append((offset, f"frame of {captured} octets does not fit its block"))
+            self._skip(offset, count, f"frame of {captured} octets does not fit its block")
             return None
         ticks = high << 32 | low
         time_ns = ticks * clock.tick_ns
         if not clock.tick_ns or time_ns >> 63:
             time_ns = clock.resolution.to_ns(ticks, clock.offset_s)
+            if not clock.within[0] <= ticks <= clock.within[1]:
+                stamp = f"stamp {ticks} of {clock.resolution} ticks is beyond 64 bits of nanoseconds"
+                self.extras.odd.append(Oddity(offset, count + 1, f"{stamp}; its time wraps", "capture.time"))
         after = (stop + 3) & ~3
-        comments = comments_in(body[after:], self.order) if after < len(body) else ()
+        comments: tuple[str, ...] = ()
+        kept: Options = ()
+        if after < len(body):
+            comments = comments_in(body[after:], self.order)
+            kept = kept_options(body[after:], self.order, _PACKET_NUMBERS, _PACKET_OCTETS)
         where = offset + 8 + PACKET_FIELDS
         lengths = (clock.link_type, captured, original, body[PACKET_FIELDS:stop])
-        return Record(count + 1, time_ns, self.first_interface + interface, *lengths, comments, where)
+        return Record(count + 1, time_ns, self.first_interface + interface, *lengths, comments, where, kept)
 
     def _simple(self, body: memoryview, offset: int, count: int) -> Record | None:
-        clock = self._clock(0, offset)
+        clock = self._clock(0, offset, count)
         if clock is None or len(body) < 4:
             return None
         (original,) = struct.unpack_from(self.order + "I", body)
@@ -298,13 +349,18 @@ class Pcapng:
         if self._kept_bytes <= _KEPT_BYTES_LIMIT:
             self.extras.blocks.append(block)
         else:
-            self.extras.skipped.append((offset, f"block of type {block.kind:#x} not kept: too many of them"))
+            text = f"block of type {block.kind:#x} not kept: too many of them"
+            self.extras.odd.append(Oddity(offset, None, text))
 
-    def resync(self, view: memoryview, pos: int) -> int | None:
-        """First offset after `pos` from which a chain of blocks looks right, or None."""
-        for start in words_within(
-            view, pos + 1, 4, big_endian=self.big_endian, low=BLOCK_OVERHEAD, high=MAX_RECORD_BYTES
-        ):
+    def resync(self, view: memoryview, pos: int, search: Search) -> int | None:
+        """First offset after `pos` from which a chain of blocks looks right, or None.
+
+        Args:
+            view: Octets to search.
+            pos: Where the damage is.
+            search: How far searching went already.
+        """
+        for start in search.blocks(view, pos + 1, big_endian=self.big_endian):
             if self._chained(view, start):
                 return start
         return None

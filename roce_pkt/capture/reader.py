@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from roce_pkt.capture import pcap, pcapng
+from roce_pkt.capture.damage import Search
 from roce_pkt.capture.model import Block, Extras, Interface, Record, Stop
 from roce_pkt.capture.source import Source, open_source
 from roce_pkt.errors import CaptureError, Finding
@@ -196,9 +197,9 @@ class Walk:
         self.at += stop.consumed
         left = len(view) - stop.consumed
         self._need = stop.need
-        for offset, text in self.extras.skipped:
-            self._lose("capture.skipped", "warning", f"octet {offset}: {text}; skipped")
-        self.extras.skipped.clear()
+        for odd in self.extras.odd:
+            self._lose(odd.rule, "warning", f"octet {odd.offset}: {odd.text}", odd.frame)
+        self.extras.odd.clear()
         if stop.why == "damaged":
             self._resync(view, stop)
         elif stop.why == "more" and self._ended(frames, stop.need):
@@ -211,46 +212,53 @@ class Walk:
 
     def _end(self, left: int) -> None:
         self._over = True
-        trouble = self.source.trouble
+        # what is lost would have been the frame behind the last one
+        trouble, following = self.source.trouble, self.count + 1
         if left or trouble:
             if trouble and not self.source.cut:
                 text = f"octet {self.at}: the packed stream is damaged or cut here: {trouble}"
-                self._lose("capture.damaged", "error", text)
+                self._lose("capture.damaged", "error", text, following)
             else:
                 why = f"the stream broke off ({trouble})" if trouble else "it is cut, or still being written"
                 text = f"octet {self.at}: {left} octets of an unfinished record; {why}"
-                self._lose("capture.cut", "warning", text)
+                self._lose("capture.cut", "warning", text, following)
         if self._lost > _RULE_LIMIT:
             text = f"{self._lost} losses in all; only the first {_RULE_LIMIT} are listed"
             self.capture.losses.append(Finding("capture.losses", "error", text))
         self.capture.finished(self.count)
 
     def _resync(self, view: memoryview, stop: Stop) -> None:
-        """Search on from a damaged place, window after window."""
+        """Search on from a damaged place, window after window, but not for ever."""
         damaged_at, where, window = self.at, stop.consumed, view
+        search = Search()
         while True:
-            found = self.format.resync(window, where)
+            found = self.format.resync(window, where, search)
             if found is not None:
                 self.at += found - where if window is view else found
                 self._need = 1
                 skipped = f"{self.at - damaged_at} octets skipped, reading goes on after them"
-                self._lose("capture.damaged", "error", f"octet {damaged_at}: {stop.text}; {skipped}")
+                self._lose(
+                    "capture.damaged", "error", f"octet {damaged_at}: {stop.text}; {skipped}", self.count + 1
+                )
                 return
             # a header may lie across the window's end
             keep = min(64, len(window) - 1) if len(window) > 64 else 0
             self.at += len(window) - keep - (where if window is view else 0)
+            given_up = search.over
             window, where = self.source.view(self.at, keep + 1), -1
-            if len(window) <= keep:
+            if len(window) <= keep or given_up:
+                nothing = "nothing readable after it"
+                if given_up:
+                    nothing = f"nothing readable in the {self.at - damaged_at} octets after it; given up"
                 self.at = damaged_at
-                text = f"octet {damaged_at}: {stop.text}; nothing readable after it"
-                self._lose("capture.damaged", "error", text)
+                text = f"octet {damaged_at}: {stop.text}; {nothing}"
+                self._lose("capture.damaged", "error", text, self.count + 1)
                 self._end(0)
                 return
 
-    def _lose(self, rule: str, severity: str, text: str) -> None:
+    def _lose(self, rule: str, severity: str, text: str, frame: int | None) -> None:
         self._lost += 1
         if self._lost <= _RULE_LIMIT:
-            frame = self.count or None
             self.capture.losses.append(Finding(rule, severity, text, frame))  # type: ignore[arg-type]
 
 

@@ -193,6 +193,7 @@ def interface_block(interface: Interface) -> bytes:
             (pcapng.IF_TSRESOL, bytes([tick.exponent | (0x80 if tick.base == 2 else 0)])),
             (pcapng.IF_FCSLEN, None if fcs_len is None else bytes([fcs_len])),
             (pcapng.IF_TSOFFSET, offset if interface.offset_s else None),
+            *interface.options,
         ]
     )
     return _block(pcapng.INTERFACE, struct.pack("<HHI", interface.link_type, 0, interface.snaplen) + opts)
@@ -208,7 +209,7 @@ def packet_block(path: str | Path, record: Record, interface: Interface) -> byte
     high, low = ticks >> 32, ticks & 0xFFFF_FFFF
     fields = struct.pack("<IIIII", record.interface_id, high, low, len(octets), record.wire_len)
     body = fields + octets + bytes(-len(octets) % 4)
-    return _block(pcapng.ENHANCED_PACKET, body + _options(_comments(record.comments)))
+    return _block(pcapng.ENHANCED_PACKET, body + _options([*_comments(record.comments), *record.options]))
 
 
 def ticks_of(time_ns: int, resolution: Resolution, offset_s: int = 0) -> int:
