@@ -43,7 +43,7 @@ _ROOM_SOURCES = {
     "flows": ("jit.py", "capture/columns.py", "flows", "wire"),
     "run": ("jit.py", "cc", "endpoint", "fabric/pause.py", "run"),
     "traffic": (
-        *("jit.py", "wire", "traffic", "capture/kernel_crc.py", "capture/kernel_fold.py"),
+        *("jit.py", "wire", "traffic", "capture"),
         *("scenario/schema.py", "scenario/pace.py", "scenario/sizes.py"),
     ),
 }

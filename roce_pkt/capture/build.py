@@ -13,6 +13,7 @@ from roce_pkt.capture.columns import BY_NAME, COLUMNS, KIND_OTHER, KIND_ROCEV2, 
 from roce_pkt.capture.frames import Array, Frames, dtype_of
 from roce_pkt.capture.kernel_crc import SCRATCH_BYTES, crc_way, slicing_table
 from roce_pkt.capture.kernel_fields import BLOCK_BYTES, PLACES, ROWS
+from roce_pkt.capture.kernel_put import PCAP, PCAPNG
 from roce_pkt.capture.model import NANOSECONDS, Interface
 from roce_pkt.capture.writer import interface_block, pcap_header, section_block
 from roce_pkt.errors import InputError, nearest
@@ -86,7 +87,7 @@ class FrameBuilder:
         self._payload = np.ascontiguousarray(octets.view(np.uint8))
         zero = np.zeros(self.count, np.uint64)
         self._starts = zero if starts is None else np.ascontiguousarray(starts, dtype=np.uint64)
-        self._form = kernels.PCAP if form == "pcap" else kernels.PCAPNG
+        self._form = PCAP if form == "pcap" else PCAPNG
         self._check()
         self._block = np.zeros(BLOCK_BYTES, np.uint8)
         self._views = {c.name: self._view(c) for c in COLUMNS if c.name not in _COMPUTED}

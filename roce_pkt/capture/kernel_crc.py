@@ -188,3 +188,30 @@ def icrc_law(network: Network) -> Law:
         return crc32(way, tab, mem, at + size, end - (at + size), crc)
 
     return jit.fast_law(run)
+
+
+NETWORKS: dict[Network, np.uint64] = {"ipv4": _U(1), "ipv6": _U(2), "grh": _U(3)}
+"""Number of each network header whose ICRC coverage is defined; 0 is none."""
+NET_IPV4, NET_IPV6, NET_GRH = NETWORKS["ipv4"], NETWORKS["ipv6"], NETWORKS["grh"]
+_icrc_ipv4, _icrc_ipv6, _icrc_grh = icrc_law("ipv4"), icrc_law("ipv6"), icrc_law("grh")
+
+
+@jit.fast_law
+def any_icrc(network: Any, way: Any, table_at: Any, scratch_at: Any, mem: Any, at: Any, end: Any) -> Any:
+    """The ICRC of a frame as a number.
+
+    Args:
+        network: Number of its network header.
+        way: As `crc_way` says.
+        table_at: Address of `slicing_table`.
+        scratch_at: Address of `SCRATCH_BYTES` octets.
+        mem: Memory with the frame; see `icrc_law` for the octets before it.
+        at: Place of the network header.
+        end: Place of the ICRC.
+    """
+    tab, scratch = (table_at, _U(_SLICES * 256 * 4)), (scratch_at, _U(SCRATCH_BYTES))
+    if network == NET_IPV4:
+        return _icrc_ipv4(way, tab, mem, at, end, scratch)
+    if network == NET_IPV6:
+        return _icrc_ipv6(way, tab, mem, at, end, scratch)
+    return _icrc_grh(way, tab, mem, at, end, scratch)

@@ -19,6 +19,7 @@ from roce_pkt.capture.columns import (
     KIND_ROCEV2,
     STATUS_CODES,
 )
+from roce_pkt.capture.kernel_crc import NET_GRH, NET_IPV4, NET_IPV6
 from roce_pkt.capture.kernel_fields import SETTERS, copier, getter
 from roce_pkt.capture.kernel_layers import (
     CUT,
@@ -43,11 +44,10 @@ from roce_pkt.capture.kernel_layers import bit as _bit
 from roce_pkt.capture.kernel_layers import hint as _hint
 from roce_pkt.capture.kernel_layers import size as _size
 from roce_pkt.capture.kernel_tile import TUNNEL_BIT
-from roce_pkt.capture.kernel_transport import CHECKED_BY_NETWORK, transport, transport_none
+from roce_pkt.capture.kernel_transport import transport, transport_none
 from roce_pkt.wire import frame, ib, mac_control, net
 
 _U = np.uint64
-NET_IPV4, NET_IPV6, NET_GRH = (CHECKED_BY_NETWORK[name] for name in ("ipv4", "ipv6", "grh"))
 _IP_VERSION, _SHORT, _UDP_LENGTH, _FRAGMENT, _UNBELIEVED, _GRH_NEXT, _DEEP = (
     _U(STATUS_CODES[name])
     for name in (

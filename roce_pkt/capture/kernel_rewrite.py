@@ -17,9 +17,9 @@ from numba.core import cgutils
 
 from roce_pkt import jit
 from roce_pkt.capture.columns import COLUMNS, Column, header_bit
-from roce_pkt.capture.kernel_build import column_reader, copy_octets
 from roce_pkt.capture.kernel_crc import crc32
 from roce_pkt.capture.kernel_fields import BLOCK_BYTES, PLACES
+from roce_pkt.capture.kernel_put import column_reader, copy_octets
 from roce_pkt.capture.kernel_transport import FOLLOWING, HAS_PADS
 from roce_pkt.wire import ib, icrc, net
 from roce_pkt.wire.header import Header

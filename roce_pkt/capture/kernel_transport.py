@@ -11,7 +11,7 @@ from numba.core import cgutils
 
 from roce_pkt import jit
 from roce_pkt.capture.columns import STATUS_CODES, header_bit
-from roce_pkt.capture.kernel_crc import icrc_law
+from roce_pkt.capture.kernel_crc import any_icrc
 from roce_pkt.capture.kernel_fields import SETTERS, copier, emit_move, getter
 from roce_pkt.wire import ib
 from roce_pkt.wire.opcode import OPCODES
@@ -21,11 +21,6 @@ _CUT = _U(STATUS_CODES["cut"])
 _BTH_SIZE, _BTH = _U(ib.BTH.size_bytes), _U(header_bit(ib.BTH))
 _ICRC_SIZE = _U(ib.ICRC_BYTES)
 _UNKNOWN_OK = np.uint8(255)  # -1 in a signed octet
-
-CHECKED_BY_NETWORK = {"ipv4": _U(1), "ipv6": _U(2), "grh": _U(3)}
-"""Number of each network header whose ICRC coverage is defined; 0 is none."""
-_icrc_ipv4, _icrc_ipv6, _icrc_grh = icrc_law("ipv4"), icrc_law("ipv6"), icrc_law("grh")
-_NET_IPV4, _NET_IPV6 = CHECKED_BY_NETWORK["ipv4"], CHECKED_BY_NETWORK["ipv6"]
 
 for _op in OPCODES.values():
     if _op.headers != tuple(h for h in ib.EXTENDED if h in _op.headers):
@@ -93,17 +88,11 @@ def transport_none(out: Any, row: Any) -> Any:
 @jit.fast_law
 def _icrc(mem: Any, f: Any, l3: Any, at_icrc: Any, cover: Any, checks: Any) -> Any:
     """1 right, 0 wrong, 255 cannot be told."""
-    verify, function, table, scratch_at = checks
+    verify, way, table, scratch_at = checks
     if verify == _U(0) or cover == _U(0):
         return _UNKNOWN_OK
-    tab, scratch = (table, _U(16 * 256 * 4)), (scratch_at, _U(128))
-    start, end = f + l3, f + at_icrc
-    if cover == _NET_IPV4:
-        crc = _icrc_ipv4(function, tab, mem, start, end, scratch)
-    elif cover == _NET_IPV6:
-        crc = _icrc_ipv6(function, tab, mem, start, end, scratch)
-    else:
-        crc = _icrc_grh(function, tab, mem, start, end, scratch)
+    end = f + at_icrc
+    crc = any_icrc(cover, way, table, scratch_at, mem, f + l3, end)
     # spec: IBTA Vol 1 7.8.1 as every implementation does it: the CRC goes out least significant octet first
     return np.uint8(1) if crc == jit.le32(mem, end) else np.uint8(0)
 

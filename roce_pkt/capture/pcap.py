@@ -28,7 +28,7 @@ from roce_pkt.capture.model import (
 
 FILE_HEADER = "IHHiIII"
 RECORD_HEADER = "IIII"
-FILE_HEADER_BYTES = struct.calcsize("<" + FILE_HEADER)
+FILE_HEADER_BYTES, RECORD_HEADER_BYTES = (struct.calcsize("<" + f) for f in (FILE_HEADER, RECORD_HEADER))
 MAGIC_US = 0xA1B2C3D4
 MAGIC_NS = 0xA1B23C4D
 MAGIC_MODIFIED = 0xA1B2CD34
@@ -77,7 +77,7 @@ class Pcap:
         magic, _, _, _, _, snaplen, link = struct.unpack(order + FILE_HEADER, head[:FILE_HEADER_BYTES])
         self.resolution: Resolution = NANOSECONDS if magic == MAGIC_NS else MICROSECONDS
         self.tick_ns = 1 if magic == MAGIC_NS else 1000
-        self.header_bytes = 24 if magic == MAGIC_MODIFIED else 16
+        self.header_bytes = RECORD_HEADER_BYTES + (8 if magic == MAGIC_MODIFIED else 0)
         self._header = struct.Struct(order + RECORD_HEADER)
         # Bits 31-28 of the link type word count FCS words when bit 26 is set.
         fcs_len = (link >> 28) * 2 if link & _FCS_PRESENT else None

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from roce_pkt.capture.kernel_put import PCAP, PCAPNG, RECORD_BYTES
 from roce_pkt.capture.model import Interface, Record
 from roce_pkt.capture.writer import interface_block, packet_block, pcap_header, section_block
 from roce_pkt.edit.impair import truth_path
@@ -22,7 +23,7 @@ from roce_pkt.scenario import presets
 from roce_pkt.scenario.checks import TAP
 from roce_pkt.scenario.plan import Plan, plan
 from roce_pkt.scenario.schema import Scenario
-from roce_pkt.traffic import frame_kernel, setup
+from roce_pkt.traffic import setup
 from roce_pkt.traffic.framing import Framer
 from roce_pkt.traffic.rows import RESPONDER, ROW
 from roce_pkt.traffic.start import world_of
@@ -150,19 +151,19 @@ class Generation:
                 last_ps = time_ps
                 yield plain(time_ps, frame)
         else:
-            for ended_ps, octets in self._bulk(frame_kernel.PCAPNG if pcapng else frame_kernel.PCAP):
+            for ended_ps, octets in self._bulk(PCAPNG if pcapng else PCAP):
                 last_ps = ended_ps
                 yield octets
         for time_ps, frame in setup.after(self.plan, last_ps):
             yield plain(time_ps, frame)
 
-    def _bulk(self, file_format: int) -> Iterator[tuple[int, memoryview]]:
+    def _bulk(self, file_format: np.uint64) -> Iterator[tuple[int, memoryview]]:
         framer = Framer(self.plan, file_format)
         for rows in self.rows():
             last_ps = int(rows["time_ps"][-1])
             for count, octets in framer.write(rows):
                 self.done.frames += count
-                self.done.octets += len(octets) - count * frame_kernel.RECORD_BYTES[file_format]
+                self.done.octets += len(octets) - count * RECORD_BYTES[file_format]
                 yield last_ps, octets
             self.done.last_ns = last_ps // PS_PER_NS
 

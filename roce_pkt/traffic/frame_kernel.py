@@ -3,23 +3,22 @@
 Written frames lie side by side, each behind its record header, ready for a pcap or pcapng.
 """
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
-# ruff: noqa: ANN001, ANN201, ANN202
+# ruff: noqa: ANN001, ANN201
 
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
 
-from roce_pkt.capture.kernel_crc import icrc_law
-from roce_pkt.jit import borrow, fast_kernel, fast_law, intrinsic, place_of, put8, put16, put32
+from roce_pkt.capture.columns import header_bit
+from roce_pkt.capture.kernel_crc import NET_IPV4, NET_IPV6, any_icrc
+from roce_pkt.capture.kernel_put import copy_octets, put_record, record_bytes, writer
+from roce_pkt.capture.kernel_transport import FOLLOWING
+from roce_pkt.jit import borrow, fast_kernel, fast_law, put8, put16, put32
 from roce_pkt.traffic import verbs
 from roce_pkt.traffic.rows import RESPONDER
+from roce_pkt.wire import ib
 
 _U = np.uint64
-IPV4, IPV6, GRH = 0, 1, 2
-PCAP, PCAPNG = 0, 1
-RECORD_BYTES = (16, 28)
-"""Octets in front of a frame: pcap record header, pcapng enhanced packet block."""
 SLACK_BYTES = 256
 """Room kept behind the last frame: templates and payloads are copied in whole words."""
 TEMPLATE_BYTES = 96
@@ -47,31 +46,19 @@ TEMPLATE = np.dtype(
     align=True,
 )
 
-HEADER_SET = verbs.HEADER_SET
 _ANSWERS_WITH_DATA = np.array([op in verbs.READ_RESPONSE for op in range(256)], np.uint8)
-XRCETH, DETH, FETH, RETH, ATOMICETH, AETH, ATOMICACKETH, IMMDT, IETH = (
-    verbs.bit_of(n)
-    for n in ("xrceth", "deth", "feth", "reth", "atomiceth", "aeth", "atomicacketh", "immdt", "ieth")
+_XRCETH, _DETH, _FETH, _RETH, _ATOMICETH, _AETH, _ATOMICACKETH, _IMMDT, _IETH = (
+    _U(header_bit(h))
+    for h in (ib.XRCETH, ib.DETH, ib.FETH, ib.RETH, ib.ATOMICETH, ib.AETH, ib.ATOMICACKETH, ib.IMMDT, ib.IETH)
 )
-_icrc_v4, _icrc_v6, _icrc_grh = icrc_law("ipv4"), icrc_law("ipv6"), icrc_law("grh")
-
-
-@intrinsic
-def copy(typingctx, target, at, source, start, size):  # noqa: ARG001
-    """Copy octets from one memory to another."""
-    from numba import types
-
-    def codegen(context, builder, signature, args):  # noqa: ARG001
-        octet = ir.IntType(8)
-        to, from_ = place_of(builder, args[0], args[1], octet), place_of(builder, args[2], args[3], octet)
-        pointer, int64 = octet.as_pointer(), ir.IntType(64)
-        kind = ir.FunctionType(ir.VoidType(), [pointer, pointer, int64, ir.IntType(1)])
-        name = "llvm.memcpy.p0.p0.i64"
-        call = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-        builder.call(call, [to, from_, args[4], ir.IntType(1)(0)])
-        return context.get_dummy_value()
-
-    return types.void(target, types.uint64, source, types.uint64, types.uint64), codegen
+_BTH_SIZE = _U(ib.BTH.size_bytes)
+_put_xrceth, _put_deth, _put_feth = (
+    writer(ib.XRCETH, "srqn"), writer(ib.DETH, "qkey", "sqpn"), writer(ib.FETH, "sel", "plt")
+)  # fmt: skip
+_put_reth = writer(ib.RETH, "va", "rkey", "dmalen")
+_put_atomiceth = writer(ib.ATOMICETH, "va", "rkey", "swap", "compare")
+_put_aeth, _put_atomicacketh = writer(ib.AETH, "syndrome", "msn"), writer(ib.ATOMICACKETH, "orig")
+_put_immdt, _put_ieth = writer(ib.IMMDT, "data"), writer(ib.IETH, "rkey")
 
 
 @fast_law
@@ -94,49 +81,28 @@ def swapped32(value):
 
 
 @fast_law
-def put_be64(out, at, value):
-    """Store 64 bits big-endian."""
-    put32(out, at, swapped32(_U(value) >> _U(32)))
-    put32(out, at + _U(4), swapped32(_U(value) & _U(0xFFFFFFFF)))
-
-
-@fast_law
 def extended(out, at, row, t):
     """The headers behind the BTH; returns where they end."""
-    headers = HEADER_SET[row.opcode]
-    if headers & XRCETH:
-        put32(out, at, swapped32(t.srqn))
-        at += _U(4)
-    if headers & DETH:
-        put32(out, at, swapped32(t.qkey))
-        put32(out, at + _U(4), swapped32(t.sqpn))
-        at += _U(8)
-    if headers & FETH:
-        put32(out, at, swapped32(np.uint32(1)))
-        at += _U(4)
-    if headers & RETH:
-        put_be64(out, at, row.va)
-        put32(out, at + _U(8), swapped32(t.rkey))
-        put32(out, at + _U(12), swapped32(row.dmalen))
-        at += _U(16)
-    if headers & ATOMICETH:
-        put_be64(out, at, row.va)
-        put32(out, at + _U(8), swapped32(t.rkey))
-        put_be64(out, at + _U(12), row.message + 1)
-        put_be64(out, at + _U(20), row.message)
-        at += _U(28)
-    if headers & AETH:
-        put32(out, at, swapped32(np.uint32(np.uint32(row.syndrome) << np.uint32(24) | row.msn)))
-        at += _U(4)
-    if headers & ATOMICACKETH:
-        put_be64(out, at, row.message)
-        at += _U(8)
-    if headers & IMMDT:
-        put32(out, at, swapped32(np.uint32(row.message & 0xFFFFFFFF)))
-        at += _U(4)
-    if headers & IETH:
-        put32(out, at, swapped32(t.rkey))
-        at += _U(4)
+    headers, none = _U(FOLLOWING[row.opcode]), _U(0)
+    message = _U(row.message)
+    if headers & _XRCETH:
+        at = _put_xrceth(out, at, out, none, (_U(t.srqn),))
+    if headers & _DETH:
+        at = _put_deth(out, at, out, none, (_U(t.qkey), _U(t.sqpn)))
+    if headers & _FETH:
+        at = _put_feth(out, at, out, none, (none, _U(1)))
+    if headers & _RETH:
+        at = _put_reth(out, at, out, none, (_U(row.va), _U(t.rkey), _U(row.dmalen)))
+    if headers & _ATOMICETH:
+        at = _put_atomiceth(out, at, out, none, (_U(row.va), _U(t.rkey), message + _U(1), message))
+    if headers & _AETH:
+        at = _put_aeth(out, at, out, none, (_U(row.syndrome), _U(row.msn)))
+    if headers & _ATOMICACKETH:
+        at = _put_atomicacketh(out, at, out, none, (message,))
+    if headers & _IMMDT:
+        at = _put_immdt(out, at, out, none, (message,))
+    if headers & _IETH:
+        at = _put_ieth(out, at, out, none, (_U(t.rkey),))
     return at
 
 
@@ -144,7 +110,7 @@ def extended(out, at, row, t):
 def network_lengths(out, frame, end, t, ids):
     """Length fields, identification and checksum of the headers below the BTH."""
     l3 = frame + t.l3
-    if t.network == IPV4:
+    if _U(t.network) == NET_IPV4:
         total = np.uint32(end - l3)
         ident = np.uint32(0)
         if t.count_id:
@@ -157,7 +123,7 @@ def network_lengths(out, frame, end, t, ids):
         total_sum = np.uint32((total_sum & np.uint32(0xFFFF)) + (total_sum >> np.uint32(16)))
         total_sum = np.uint32((total_sum & np.uint32(0xFFFF)) + (total_sum >> np.uint32(16)))
         put16(out, l3 + _U(10), swapped16(np.uint32(total_sum ^ np.uint32(0xFFFF))))
-    elif t.network == IPV6:
+    elif _U(t.network) == NET_IPV6:
         size = np.uint32(end - l3 - _U(40))
         put16(out, l3 + _U(4), swapped16(size))
         put16(out, l3 + _U(44), swapped16(size))
@@ -166,9 +132,10 @@ def network_lengths(out, frame, end, t, ids):
 
 
 @fast_law
-def one_frame(function, tab, scratch, row, t, templates, which, pattern, ids, out, frame):
+def one_frame(crc, row, t, templates, which, pattern, ids, out, frame):
     """Write one frame; returns where it ends."""
-    copy(out, frame, templates, which * _U(TEMPLATE_BYTES), _U(TEMPLATE_BYTES))
+    way, table_at, scratch_at = crc
+    copy_octets(out, frame, templates, which * _U(TEMPLATE_BYTES), _U(TEMPLATE_BYTES))
     bth = frame + t.bth
     payload = _U(row.payload)
     pads = (_U(4) - (payload & _U(3))) & _U(3)
@@ -176,55 +143,29 @@ def one_frame(function, tab, scratch, row, t, templates, which, pattern, ids, ou
     flags = row.solicited << 7 | t.migreq << 6 | np.uint8(pads) << 4
     put8(out, bth + _U(1), np.uint8(flags))
     put32(out, bth + _U(8), swapped32(np.uint32(np.uint32(row.ackreq) << np.uint32(31) | row.psn)))
-    at = extended(out, bth + _U(12), row, t)
+    at = extended(out, bth + _BTH_SIZE, row, t)
     if payload:
         start = _U(row.offset) & _U(PATTERN_MASK)
         if t.chance:
             start = _U(row.offset + row.message * 977) & _U(PATTERN_MASK)
-        copy(out, at, pattern, start, payload)
+        copy_octets(out, at, pattern, start, payload)
         at += payload
         put32(out, at, np.uint32(0))
         at += pads
     end = at + _U(4)
     network_lengths(out, frame, end, t, ids)
     l3 = frame + t.l3
-    if t.network == IPV4:
-        value = _icrc_v4(function, tab, out, l3, at, scratch)
-    elif t.network == IPV6:
-        value = _icrc_v6(function, tab, out, l3, at, scratch)
-    else:
-        value = _icrc_grh(function, tab, out, l3, at, scratch)
+    value = any_icrc(_U(t.network), way, table_at, scratch_at, out, l3, at)
     put32(out, at, np.uint32(value))
     return end
 
 
-@fast_law
-def record_header(out, at, file_format, time_ns, size):
-    """What a capture file puts in front of a frame."""
-    if file_format == PCAP:
-        put32(out, at, np.uint32(time_ns // 1_000_000_000))
-        put32(out, at + _U(4), np.uint32(time_ns % 1_000_000_000))
-        put32(out, at + _U(8), np.uint32(size))
-        put32(out, at + _U(12), np.uint32(size))
-        return
-    block = _U(32) + (size + _U(3) & ~_U(3))
-    put32(out, at, np.uint32(6))  # enhanced packet block
-    put32(out, at + _U(4), np.uint32(block))
-    put32(out, at + _U(8), np.uint32(0))
-    put32(out, at + _U(12), np.uint32(time_ns >> 32))
-    put32(out, at + _U(16), np.uint32(time_ns & 0xFFFFFFFF))
-    put32(out, at + _U(20), np.uint32(size))
-    put32(out, at + _U(24), np.uint32(size))
-
-
 @fast_kernel
-def write(function, tab, scratch, rows, first, count, senders, templates, pattern, ids, file_format, out):
+def write(crc, rows, first, count, senders, templates, pattern, ids, file_format, out):
     """Write frames of rows until the rows or the room end.
 
     Args:
-        function: Address of ISA-L's CRC-32, or 0.
-        tab: Memory of the slicing table.
-        scratch: Memory for masked headers.
+        crc: How it is computed: (`crc_way`, address of `slicing_table`, address of a scratch).
         rows: `ROW`s.
         first: First row to write.
         count: Rows there are.
@@ -232,7 +173,7 @@ def write(function, tab, scratch, rows, first, count, senders, templates, patter
         templates: Memory of their octets.
         pattern: Memory of the payload pattern, longer than `PATTERN_BYTES` by the longest payload.
         ids: IPv4 identifications by host.
-        file_format: PCAP or PCAPNG.
+        file_format: `PCAP` or `PCAPNG` of `capture.kernel_put`.
         out: Memory to write to.
 
     Returns:
@@ -241,7 +182,7 @@ def write(function, tab, scratch, rows, first, count, senders, templates, patter
     rows, senders, ids = borrow(rows), borrow(senders), borrow(ids)
     at = _U(0)
     n = first
-    head = _U(16) if file_format == PCAP else _U(28)
+    head = record_bytes(_U(file_format))
     while n < count:
         row = rows[n]
         most = head + _U(TEMPLATE_BYTES) + _U(64) + _U(row.payload) + _U(SLACK_BYTES)
@@ -252,13 +193,7 @@ def write(function, tab, scratch, rows, first, count, senders, templates, patter
             which += _U(1) if _ANSWERS_WITH_DATA[row.opcode] else _U(2)
         t = senders[which]
         frame = at + head
-        end = one_frame(function, tab, scratch, row, t, templates, which, pattern, ids, out, frame)
-        record_header(out, at, file_format, row.time_ps // 1000, end - frame)
-        if file_format == PCAPNG:
-            put32(out, end, np.uint32(0))
-            padded = at + _U(28) + (end - frame + _U(3) & ~_U(3))
-            put32(out, padded, np.uint32(padded + _U(4) - at))
-            end = padded + _U(4)
-        at = end
+        end = one_frame(crc, row, t, templates, which, pattern, ids, out, frame)
+        at = put_record(out, at, end, _U(file_format), row.time_ps // 1000, _U(0))
         n += 1
     return n, at

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_pkt import jit
-from roce_pkt.capture.kernel_crc import SCRATCH_BYTES, crc_way, slicing_table
+from roce_pkt.capture.kernel_crc import NETWORKS, SCRATCH_BYTES, crc_way, slicing_table
+from roce_pkt.capture.kernel_put import PCAP
 from roce_pkt.scenario.addresses import host_ip, host_mac
 from roce_pkt.scenario.plan import Half, Plan
 from roce_pkt.scenario.schema import Scenario
@@ -19,7 +20,7 @@ from roce_pkt.wire import ib, net
 from roce_pkt.wire.build import Path, roce_frame
 from roce_pkt.wire.entropy import sport_from_flow_label, sport_from_qpns
 
-BUFFER_BYTES = 8 << 20
+BUFFER_BYTES = 1 << 20
 QKEY = 0x11111111
 FIRST_RKEY = 0x1000
 ECN = {"ect0": net.ECT_0, "ect1": net.ECT_1, "not-ect": net.NOT_ECT, "ce": net.CE}
@@ -53,10 +54,10 @@ class Framer:
 
     Args:
         plan: Whose rows.
-        file_format: `frame_kernel.PCAP` or `PCAPNG`: what stands in front of each frame.
+        file_format: `PCAP` or `PCAPNG`: what stands in front of each frame.
     """
 
-    def __init__(self, plan: Plan, file_format: int = k.PCAP) -> None:
+    def __init__(self, plan: Plan, file_format: np.uint64 = PCAP) -> None:
         self._plan, self._format = plan, file_format
         count = len(plan.halves) * k.TEMPLATES
         self._senders = np.zeros(count, k.TEMPLATE)
@@ -67,6 +68,8 @@ class Framer:
         self._pattern = _pattern(plan.scenario)
         self._table = slicing_table()
         self._scratch = np.zeros(SCRATCH_BYTES, np.uint8)
+        addresses = (crc_way(), self._table.ctypes.data, self._scratch.ctypes.data)
+        self._crc = tuple(np.uint64(value) for value in addresses)
         self._out = np.empty(BUFFER_BYTES, np.uint8)
 
     def _templates(self, number: int, half: Half) -> None:
@@ -86,13 +89,13 @@ class Framer:
         t = np.zeros((), k.TEMPLATE)
         t["l3"] = net.ETH.size_bytes + (net.VLAN.size_bytes if path.vid is not None else 0)
         t["bth"] = len(octets) - ib.BTH.size_bytes
-        t["network"] = k.GRH if path.v1 else k.IPV4 if scenario.host.ip == "ipv4" else k.IPV6
+        t["network"] = NETWORKS["grh" if path.v1 else "ipv4" if scenario.host.ip == "ipv4" else "ipv6"]
         t["rkey"], t["qkey"], t["sqpn"] = FIRST_RKEY + number, QKEY, own
         t["srqn"] = self._plan.connections[half.connection].qpns[not half.backwards]
         t["sender"], t["migreq"] = here, scenario.frames.migreq
         t["chance"] = scenario.frames.payload == "random"
         t["count_id"] = scenario.frames.ip_id == "count"
-        if t["network"] == k.IPV4:
+        if t["network"] == NETWORKS["ipv4"]:
             l3 = int(t["l3"])
             words = np.frombuffer(octets[l3 : l3 + net.IPV4.size_bytes], ">u2").astype(np.int64)
             t["ip_sum"] = int(words.sum() - words[1] - words[2] - words[5])
@@ -108,9 +111,8 @@ class Framer:
         done = 0
         while done < len(rows):
             end, size = write(
-                np.uint64(crc_way()), jit.memory(self._table), jit.memory(self._scratch), rows, done,
-                len(rows), self._senders, jit.memory(self._octets), jit.memory(self._pattern), self._ids,
-                self._format, jit.memory(self._out),
+                self._crc, rows, done, len(rows), self._senders, jit.memory(self._octets),
+                jit.memory(self._pattern), self._ids, self._format, jit.memory(self._out),
             )  # fmt: skip
             yield end - done, self._out[: int(size)].data
             done = end

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from roce_pkt.capture.kernel_put import RECORD_BYTES
 from roce_pkt.capture.model import LINK_ETHERNET, Record
 from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.edit.impair import LOST, Impairer
@@ -22,7 +23,6 @@ from roce_pkt.scenario.pace import L1_BYTES, Pace, pace_of
 from roce_pkt.scenario.plan import ENDLESS_COUNT, Half, Plan
 from roce_pkt.scenario.schema import VERB_NUMBER
 from roce_pkt.scenario.sizes import QUANTILES, quantiles
-from roce_pkt.traffic.frame_kernel import RECORD_BYTES
 from roce_pkt.traffic.framing import Framer
 from roce_pkt.traffic.packet_row import packet_row
 from roce_pkt.traffic.peer import Packet, Peer, Work

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_pkt.scenario.schema import VERBS
-from roce_pkt.wire import ib
 from roce_pkt.wire.opcode import BY_NAME, OPCODES, Position
 
 NO_OPCODE = 0xFF
@@ -87,13 +86,6 @@ ATOMIC_ACKNOWLEDGE: NDArray[np.uint8] = np.array(
 SHAPE: NDArray[np.uint8] = np.array([v.shape for v in ORDER], np.uint8)
 """Shape of each verb."""
 
-EXTENDED = ib.EXTENDED
-"""Headers that may follow a BTH, in the order in which they do; bit n of a set is the n-th."""
-HEADER_SET: NDArray[np.uint16] = np.array(
-    [sum(1 << EXTENDED.index(h) for h in OPCODES[n].headers) if n in OPCODES else 0 for n in range(256)],
-    np.uint16,
-)
-"""Extended headers of each opcode, as a set."""
 HEADER_BYTES: NDArray[np.int64] = np.array(
     [sum(h.size_bytes for h in OPCODES[n].headers) if n in OPCODES else 0 for n in range(256)], np.int64
 )
@@ -101,8 +93,3 @@ HEADER_BYTES: NDArray[np.int64] = np.array(
 
 CARRIES: NDArray[np.uint8] = np.array([n in OPCODES and OPCODES[n].payload for n in range(256)], np.uint8)
 """1 for opcodes that may carry payload."""
-
-
-def bit_of(name: str) -> int:
-    """The bit of an extended header in a set."""
-    return 1 << next(n for n, header in enumerate(EXTENDED) if header.name == name)
