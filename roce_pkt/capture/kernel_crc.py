@@ -166,52 +166,58 @@ def masker(mask: bytes) -> Law:
     return jit.fast_law(checked) if jit.CHECKED else copy
 
 
-def icrc_law(network: Network) -> Law:
-    """A law that computes the ICRC of a frame whose network header is `network`, as a number.
-
-    Its arguments: (way, tab, octets, place of the network header, place of the ICRC, scratch). As many
-    octets as stand for an LRH must lie before the network header; what they are does not matter.
-    """
-    mask = Coverage(network, 0, 0, 0).mask
-    masked, size = masker(mask), _U(len(mask))
-    ones = icrc.LRH_ONES + mask
-    fold, least, before = _folder(ones), _U(kernel_fold.least_bytes(ones)), _U(_ONES)
-
-    def run(way: Any, tab: Any, mem: Any, at: Any, end: Any, scratch: Any) -> Any:
-        whole = end - at + before
-        if way == FOLDED and whole >= least and at >= before:
-            if jit.CHECKED:
-                jit.guard(mem, at - before, whole)
-            return np.uint32(~fold(mem[0] + at - before, whole, _ALL_ONES))
-        masked(mem, at, scratch)
-        crc = crc32(way, tab, scratch, _U(0), size, SEED)
-        return crc32(way, tab, mem, at + size, end - (at + size), crc)
-
-    return jit.fast_law(run)
-
-
 NETWORKS: dict[Network, np.uint64] = {"ipv4": _U(1), "ipv6": _U(2), "grh": _U(3)}
 """Number of each network header whose ICRC coverage is defined; 0 is none."""
 NET_IPV4, NET_IPV6, NET_GRH = NETWORKS["ipv4"], NETWORKS["ipv6"], NETWORKS["grh"]
-_icrc_ipv4, _icrc_ipv6, _icrc_grh = icrc_law("ipv4"), icrc_law("ipv6"), icrc_law("grh")
+
+
+def _parts(network: Network) -> tuple[Law, Law, np.uint64, np.uint64]:
+    """Of a network header: copy with the mask, fold with it, octets of the mask, least octets to fold."""
+    mask = Coverage(network, 0, 0, 0).mask
+    ones = icrc.LRH_ONES + mask
+    return masker(mask), _folder(ones), _U(len(mask)), _U(kernel_fold.least_bytes(ones))
+
+
+_mask_ipv4, _fold_ipv4, _size_ipv4, _least_ipv4 = _parts("ipv4")
+_mask_ipv6, _fold_ipv6, _size_ipv6, _least_ipv6 = _parts("ipv6")
+_mask_grh, _fold_grh, _size_grh, _least_grh = _parts("grh")
+_BEFORE = _U(_ONES)
 
 
 @jit.fast_law
 def any_icrc(network: Any, way: Any, table_at: Any, scratch_at: Any, mem: Any, at: Any, end: Any) -> Any:
     """The ICRC of a frame as a number.
 
+    As many octets as stand for an LRH lie before the network header; what they are does not matter.
+
     Args:
         network: Number of its network header.
         way: As `crc_way` says.
         table_at: Address of `slicing_table`.
         scratch_at: Address of `SCRATCH_BYTES` octets.
-        mem: Memory with the frame; see `icrc_law` for the octets before it.
+        mem: Memory with the frame.
         at: Place of the network header.
         end: Place of the ICRC.
     """
-    tab, scratch = (table_at, _U(_SLICES * 256 * 4)), (scratch_at, _U(SCRATCH_BYTES))
+    whole = end - at + _BEFORE
+    if way == FOLDED and at >= _BEFORE:
+        if jit.CHECKED:
+            jit.guard(mem, at - _BEFORE, whole)
+        start = mem[0] + at - _BEFORE
+        if network == NET_IPV4 and whole >= _least_ipv4:
+            return np.uint32(~_fold_ipv4(start, whole, _ALL_ONES))
+        if network == NET_IPV6 and whole >= _least_ipv6:
+            return np.uint32(~_fold_ipv6(start, whole, _ALL_ONES))
+        if network == NET_GRH and whole >= _least_grh:
+            return np.uint32(~_fold_grh(start, whole, _ALL_ONES))
+    tab, scratch, size = (table_at, _U(_SLICES * 256 * 4)), (scratch_at, _U(SCRATCH_BYTES)), _size_grh
     if network == NET_IPV4:
-        return _icrc_ipv4(way, tab, mem, at, end, scratch)
-    if network == NET_IPV6:
-        return _icrc_ipv6(way, tab, mem, at, end, scratch)
-    return _icrc_grh(way, tab, mem, at, end, scratch)
+        _mask_ipv4(mem, at, scratch)
+        size = _size_ipv4
+    elif network == NET_IPV6:
+        _mask_ipv6(mem, at, scratch)
+        size = _size_ipv6
+    else:
+        _mask_grh(mem, at, scratch)
+    crc = crc32(way, tab, scratch, _U(0), size, SEED)
+    return crc32(way, tab, mem, at + size, end - (at + size), crc)

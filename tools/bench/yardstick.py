@@ -57,8 +57,9 @@ class Yardstick:
             str(SOURCE),
         ]
         subprocess.run(command, check=True)
-        self._read = ctypes.CDLL(str(library)).read_capture
-        self._read.restype = ctypes.c_int64
+        compiled = ctypes.CDLL(str(library))
+        self._read, self._sum = compiled.read_capture, compiled.sum_octets
+        self._read.restype, self._sum.restype = ctypes.c_int64, ctypes.c_uint64
         text = SOURCE.read_text()
         names = self._members(text, "columns")
         self.columns: dict[str, Array] = {
@@ -96,6 +97,10 @@ class Yardstick:
                 ctypes.c_uint64(self._rows),
             )
         )
+
+    def touch(self, octets: Array) -> int:
+        """Read every octet and make a sum of them: no reader of the whole capture is faster."""
+        return int(self._sum(ctypes.c_void_p(octets.ctypes.data), ctypes.c_uint64(octets.size)))
 
     def checksums(self, frames: int) -> dict[str, int]:
         """A checksum of every column of the table; those the reader does not have are zero."""
