@@ -100,14 +100,13 @@ def lay_out(scenario: Scenario, sizes: FrameSizes) -> QueuePairs:
     queue pair numbers, each with a reaction point of its own.
     """
     whole = plan(scenario)
-    flows = []
     count = len(whole.halves)
-    ends = np.zeros((count, 5), np.int64)
-    for n, one in enumerate(whole.halves):
-        ends[n] = whole.ends(one)
-        traffic = whole.connections[one.connection].traffic
-        flows.append(Flow(int(ends[n, 0]), int(ends[n, 1]), one.start_ps, traffic))
-    src, dst, own, peer, psn = ends.T
+    ends = [whole.ends(one) for one in whole.halves]
+    flows = [
+        Flow(end[0], end[1], one.start_ps, whole.connections[one.connection].traffic)
+        for one, end in zip(whole.halves, ends, strict=True)
+    ]
+    src, dst, own, peer, psn = np.array(ends, np.int64).reshape(count, 5).T
     hosts = np.concatenate((src, dst))
     order = np.argsort(hosts, kind="stable")
     place = np.empty_like(order)
@@ -118,12 +117,12 @@ def lay_out(scenario: Scenario, sizes: FrameSizes) -> QueuePairs:
     half = in_line(2 * count, records.HALF)
     half["peer"][requester], half["peer"][responder] = responder, requester
     half["dst"][requester], half["dst"][responder] = dst, src
-    sport = np.array([sport_from_qpns(int(a), int(b)) for a, b in zip(qpn, qpn[half["peer"]], strict=True)])
+    sport = sport_from_qpns(qpn, qpn[half["peer"]])
     half["hash"] = ecmp.flow_hashes(host_of_half, half["dst"].astype(np.int64), sport, scenario.seed)
     _common(scenario, half, sizes)
     for traffic in scenario.traffic:
-        mine = np.array([f.traffic is traffic for f in flows])
-        starts = np.array([f.start_ps for f in flows])[mine]
+        mine = np.array([n for n, flow in enumerate(flows) if flow.traffic is traffic], np.int64)
+        starts = np.array([flows[n].start_ps for n in mine], np.int64)
         _work(scenario, half, requester[mine], responder[mine], traffic, starts, sizes)
     lists = works.lay_out(scenario, whole, sizes, half, (requester, responder))
     return QueuePairs(flows, requester, responder, host_of_half, order % count, qpn, psns, sport, half, lists)

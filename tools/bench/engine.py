@@ -71,6 +71,22 @@ message = "64KB"
 """
 
 
+FAT_TREE = """name = "fat-tree"
+duration = "40us"
+[fabric]
+kind = "fat-tree"
+k = 16
+hosts = 1024
+rate = "400Gbps"
+trunk_rate = "400Gbps"
+[host]
+ack = { every = 16 }
+[[traffic]]
+pattern = "all-to-all"
+message = "64KB"
+"""
+
+
 def run_f() -> Scenario:
     """Run F's work: 40 Gb/s, two to one, one ACK a data packet, 200 ms."""
     return read_file(HERE.parent / "peer/star-dcqcn-40g.toml", {"measure_from": "0us"})
@@ -86,10 +102,10 @@ def flows(count: int) -> Scenario:
     )
 
 
-def speed(scenario: Scenario, *, traced: bool = False) -> dict[str, float]:
+def speed(scenario: Scenario, *, traced: bool = False, runs: int = RUNS) -> dict[str, float]:
     """Best speed of a scenario."""
     best, packets, events = float("inf"), 0, 0
-    for _ in range(RUNS):
+    for _ in range(runs):
         sinks = Sinks(lambda _: None, None, lambda *_: None) if traced else Sinks()
         session = Session(scenario, sinks, 1_000_000 if traced else 0, trace=traced)
         session.prepare()
@@ -112,9 +128,14 @@ def start_up(*, cold: bool) -> float:
         if cold:
             environment["NUMBA_CACHE_DIR"] = folder
         words = [sys.executable, "-m", "roce_pkt", "simulate", "--preset", "incast", "--set", "duration=10us"]
-        begun = time.perf_counter()
-        subprocess.run(words, env=environment, check=True, capture_output=True)
-        return time.perf_counter() - begun
+        return wall_of(words, environment)
+
+
+def wall_of(words: list[str], environment: dict[str, str] | None = None) -> float:
+    """Wall seconds of a command."""
+    begun = time.perf_counter()
+    subprocess.run(words, env=environment, check=True, capture_output=True)
+    return time.perf_counter() - begun
 
 
 def measure() -> dict[str, Any]:
@@ -128,6 +149,9 @@ def measure() -> dict[str, Any]:
     rows["256 hosts all to all"] = speed(read_text(ALL_TO_ALL))
     for count in (2, 20, 200, 2000):
         rows[f"{count} flows"] = speed(flows(count))
+    rows["1,024 hosts all to all"] = speed(read_text(FAT_TREE), runs=1)
+    rows["peak memory in all, MB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    rows["import numba alone, s"] = wall_of([sys.executable, "-c", "import numba"])
     rows["first simulate, s"] = start_up(cold=True)
     rows["simulate again, s"] = start_up(cold=False)
     return rows
