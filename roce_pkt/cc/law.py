@@ -33,7 +33,7 @@ def compile_laws() -> None:
     """Make every law known so far callable from numba code; call again after importing more laws."""
     from numba.extending import register_jitable
 
-    inline = register_jitable(forceinline=True)
+    inline = register_jitable(forceinline=True, no_cfunc_wrapper=True)
     while _waiting:
         inline(_waiting.pop())
 

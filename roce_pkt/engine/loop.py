@@ -19,9 +19,9 @@ from roce_pkt.engine.memory import (
     cc_of,
     cold,
     half_at,
-    law,
     node_at,
     packet_at,
+    part,
     port_at,
     rates_at,
     rp_at,
@@ -41,7 +41,7 @@ from roce_pkt.jit import kernel
 compile_laws()
 
 
-@law
+@part
 def arrive(w, p, t):
     """The first frame on the wire towards port p has arrived.
 
@@ -65,7 +65,7 @@ def arrive(w, p, t):
     return forward(w, p, x, t)
 
 
-@law
+@part
 def run_node(w, number, end_key):
     """Run one node's events before `end_key`."""
     n = node_at(w, number)
@@ -92,7 +92,7 @@ def run_node(w, number, end_key):
     set_top(w, number, tree_at(w, np.uint32(n.base + np.uint32(1))))
 
 
-@law
+@part
 def run_block(w, block, end_key):
     """Run a block's nodes, each on its own, to the end of the window."""
     for i in range(BLOCK):

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import from_dtype, types
+from numba import from_dtype, njit, types
 from numba.core.errors import TypingError
 from numba.extending import intrinsic, register_jitable
 
@@ -28,6 +28,11 @@ WORD = ir.IntType(64)
 def law(function: Any) -> Any:
     """Inlined where it is called: on the path of every packet."""
     return register_jitable(forceinline=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+
+
+def part(function: Any) -> Any:
+    """Part of its only caller from the start, where `law` would optimise it first by itself, then again."""
+    return njit(inline="always", error_model="numpy")(function)
 
 
 def cold(function: Any) -> Any:
