@@ -118,6 +118,9 @@ def test_a_pipe_and_a_file_that_is_there(tmp_path, capsys):
     assert run(["replay", "-", "-o", str(tmp_path / "a.pcapng")]) == 2
     assert "pipe" in capsys.readouterr().err
     assert run(["replay", str(path), "-o", str(path)]) == 2
+    assert "is the input itself" in capsys.readouterr().err
+    (tmp_path / "there.pcapng").touch()
+    assert run(["replay", str(path), "-o", str(tmp_path / "there.pcapng")]) == 2
     assert "--force" in capsys.readouterr().err
 
 
