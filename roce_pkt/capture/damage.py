@@ -7,7 +7,7 @@ from collections.abc import Iterator
 _SLICE = 1 << 20
 _COMPILED_BYTES = 4 << 20
 """A longer stretch repays loading compiled code to search it."""
-_MAX_OCTETS = 1 << 30
+_MAX_OCTETS = 1 << 29
 _MAX_CANDIDATES = 300_000
 """Chains tried behind one damaged place; a hostile file can make every octet look like a header."""
 
@@ -23,6 +23,11 @@ class Search:
         """True when enough was searched."""
         return self._octets >= _MAX_OCTETS or self._tried >= _MAX_CANDIDATES
 
+    @staticmethod
+    def compiled(view: memoryview, start: int) -> bool:
+        """True for stretches that compiled code searches; it also finds file headers in them."""
+        return len(view) - start > _COMPILED_BYTES
+
     def records(
         self, view: memoryview, start: int, step: int, limit: int, *, big_endian: bool
     ) -> Iterator[int]:
@@ -35,7 +40,7 @@ class Search:
             limit: Largest length of a record.
             big_endian: Byte order of the capture.
         """
-        if len(view) - start > _COMPILED_BYTES:
+        if self.compiled(view, start):
             yield from self._compiled(view, start, (big_endian, step, limit))
         else:
             yield from self._words(view, start, 8, big_endian=big_endian, low=1, high=limit)
@@ -44,7 +49,7 @@ class Search:
         """Offsets at which a pcapng block could start; see `records`."""
         from roce_pkt.capture.model import MAX_RECORD_BYTES
 
-        if len(view) - start > _COMPILED_BYTES:
+        if self.compiled(view, start):
             yield from self._compiled(view, start, (big_endian, 0, MAX_RECORD_BYTES))
         else:
             yield from self._words(view, start, 4, big_endian=big_endian, low=12, high=MAX_RECORD_BYTES)

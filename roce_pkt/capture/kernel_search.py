@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from roce_pkt import jit
-from roce_pkt.capture import pcapng
+from roce_pkt.capture import pcap, pcapng
 from roce_pkt.capture.model import MIN_LENGTH_LIMIT
 
 _U = np.uint64
@@ -15,12 +15,23 @@ _NS = _U(1_000_000_000)
 _OVERHEAD = _U(pcapng.BLOCK_OVERHEAD)
 _SECTION = _U(pcapng.SECTION)
 _CUSTOM, _CUSTOM_HERE = _U(pcapng.CUSTOM_COPY), _U(pcapng.CUSTOM_KEEP_HERE)
+_MAGIC_SWAPPED = _U(int.from_bytes((pcap.MAGIC_US >> 16).to_bytes(2, "big"), "little"))
+_VERSION, _VERSION_SWAPPED = _U(0x040002), _U(0x020004)
 _LAST_KIND = _U(pcapng.SECRETS)
 
 
 @jit.fast_law
 def _word(mem: Any, at: Any, big: Any) -> Any:
     return _U(jit.be32(mem, at)) if big else _U(jit.le32(mem, at))
+
+
+@jit.fast_law
+def maybe_header(seconds: Any, fraction: Any) -> Any:
+    """True for what could be the magic number and version of a file header, in any byte order."""
+    if seconds >> _U(16) != _U(pcap.MAGIC_US >> 16) and seconds & _U(0xFFFF) != _MAGIC_SWAPPED:
+        return False
+    octets = fraction | fraction >> _U(8)
+    return octets & _U(0xFF00FF) == _VERSION or octets & _U(0xFF00FF) == _VERSION_SWAPPED
 
 
 @jit.fast_law
@@ -34,7 +45,7 @@ def _record_length(mem: Any, at: Any, big: Any, limit: Any) -> Any:
 
 @jit.fast_kernel
 def find_record(mem: Any, at: Any, big: Any, step: Any, limit: Any) -> Any:
-    """First place from `at` on where a pcap record header, and one behind its record, could be.
+    """First place from `at` on where a pcap record header and one behind it, or a file header, could be.
 
     Args:
         mem: Memory to search.
@@ -48,6 +59,8 @@ def find_record(mem: Any, at: Any, big: Any, step: Any, limit: Any) -> Any:
     """
     end = mem[1]
     while at + step <= end:
+        if maybe_header(_word(mem, at, big), _word(mem, at + _U(4), big)):
+            return at
         cap = _record_length(mem, at, big, limit)
         if cap > _U(0):
             following = at + step + cap

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from roce_pkt import jit
-from roce_pkt.capture import pcap, pcapng
+from roce_pkt.capture import pcapng
 from roce_pkt.capture.kernel_fields import BLOCK_BYTES, ROWS, SETTERS
 from roce_pkt.capture.kernel_frame import read_frame
+from roce_pkt.capture.kernel_search import maybe_header
 from roce_pkt.capture.kernel_tile import TILE, begin_tile
 from roce_pkt.capture.model import MIN_LENGTH_LIMIT
 
@@ -27,8 +28,6 @@ MULTIPLY, DIVIDE, SHIFT = _U(0), _U(1), _U(2)
 _CLOCK_BYTES = _U(8 * CLOCK_WORDS)
 _CHAIN = 8
 _DAY_S = _U(86_400)
-_MAGIC_SWAPPED = _U(int.from_bytes((pcap.MAGIC_US >> 16).to_bytes(2, "big"), "little"))
-_VERSION, _VERSION_SWAPPED = _U(0x040002), _U(0x020004)
 _PACKET_BLOCK, _FIELDS = _U(pcapng.ENHANCED_PACKET), _U(pcapng.PACKET_FIELDS)
 
 _set_number, _set_time, _set_offset, _set_wire, _set_cap, _set_interface, _set_link = (
@@ -113,15 +112,6 @@ def one_record(
     )  # fmt: skip
 
 
-@jit.fast_law
-def _maybe_header(seconds: Any, fraction: Any) -> Any:
-    """True for what could be the magic number and version of a file header, in any byte order."""
-    if seconds >> _U(16) != _U(pcap.MAGIC_US >> 16) and seconds & _U(0xFFFF) != _MAGIC_SWAPPED:
-        return False
-    octets = fraction | fraction >> _U(8)
-    return octets & _U(0xFF00FF) == _VERSION or octets & _U(0xFF00FF) == _VERSION_SWAPPED
-
-
 @jit.fast_kernel
 def walk_pcap(
     mem: Any,
@@ -168,7 +158,7 @@ def walk_pcap(
         _look_ahead(mem, pos, following, checks)
         seconds, fraction = _word(mem, pos, big), _word(mem, pos + _U(4), big)
         wire = _word(mem, pos + _U(12), big)
-        if (seconds | fraction | cap | wire) == _U(0) or _maybe_header(seconds, fraction):
+        if (seconds | fraction | cap | wire) == _U(0) or maybe_header(seconds, fraction):
             return pos, row, OTHER, written
         if row >= _ROWS:
             return pos, row, FULL, written

@@ -158,13 +158,13 @@ class Pcap:
             pos: Where the damage is.
             search: How far searching went already.
         """
-        joined = _HEADERS.search(view, pos + 1)
+        joined = None if search.compiled(view, pos + 1) else _HEADERS.search(view, pos + 1)
         limit = joined.start() if joined else len(view)
         candidates = search.records(view, pos + 1, self.header_bytes, self.limit, big_endian=self.big_endian)
         for start in candidates:
             if start >= limit:
                 break
-            if self._chained(view, start):
+            if _HEADERS.match(view, start) or self._chained(view, start):
                 return start
         return joined.start() if joined else None
 

@@ -92,9 +92,10 @@ def test_captures_joined_end_to_end_are_read_through(tmp_path, read, order, magi
 
 
 @both
-def test_a_joined_capture_is_found_behind_damage(tmp_path, read):
+@pytest.mark.parametrize("hole", [300, 30_000_000])
+def test_a_joined_capture_is_found_behind_damage(tmp_path, read, hole):
     first, second = bytearray(classic(FRAMES, "<")), classic(FRAMES, ">")
-    first[-300:] = b"\xff" * 300
+    first[-300:] = b"\xff" * hole
     (tmp_path / "x.pcap").write_bytes(first + second)
     frames, source = read(tmp_path / "x.pcap")
     assert [f.rule for f in source.losses] == ["capture.damaged", "capture.joined"]
