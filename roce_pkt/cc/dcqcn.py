@@ -28,7 +28,7 @@ from roce_pkt.cc.rate import ceiling_bps
 
 __all__ = [
     "ALPHA", "CUT", "INCREASE", "PARAMETERS", "STATE", "ceiling_bps", "next_timer_ps", "on_bytes", "on_cnp",
-    "on_timer", "start",
+    "on_increase_timer", "on_timer", "start",
 ]  # fmt: skip
 
 NO_INCREASE, BY_TIMER, BY_BYTES = 0, 1, 2
@@ -220,9 +220,10 @@ def increase(p: Any, s: Any, by: int) -> int:
 
 
 @law
-def pace(p: Any, s: Any) -> int:
-    """How much faster recovery steps follow each other: twice in hyper increase, where that is on."""
-    return 2 if p.hyper_halves_periods and s.phase == HYPER_INCREASE else 1
+def paced(p: Any, s: Any, period: int) -> int:
+    """A period of the timer or the byte counter: half as long in hyper increase, where that is on."""
+    # a choice of two: a division by one costs as much as the rest of a step
+    return period // 2 if p.hyper_halves_periods and s.phase == HYPER_INCREASE else period
 
 
 @law
@@ -231,7 +232,7 @@ def on_bytes(p: Any, s: Any, octets: int, now: int) -> int:  # noqa: ARG001 - `n
     if not p.byte_counter or s.increase_due_ps == NEVER_PS:
         return 0
     s.bytes += octets
-    if s.bytes < p.byte_reset_bytes // pace(p, s):
+    if s.bytes < paced(p, s, p.byte_reset_bytes):
         return 0
     s.bytes = 0
     s.byte_steps += 1
@@ -246,6 +247,19 @@ def next_timer_ps(p: Any, s: Any) -> int:  # noqa: ARG001 - other laws need `p` 
 
 
 @law
+def on_increase_timer(p: Any, s: Any, now: int) -> int:
+    """A due increase alone: `on_timer` for those who settle alpha later; returns `INCREASE` or 0."""
+    if s.increase_due_ps > now:
+        return 0
+    due = s.increase_due_ps
+    s.timer_steps += 1
+    increase(p, s, BY_TIMER)
+    if s.increase_due_ps == due:  # not stopped at the top
+        s.increase_due_ps = due + paced(p, s, p.increase_period_ps)
+    return INCREASE
+
+
+@law
 def on_timer(p: Any, s: Any, now: int) -> int:
     """Time is `now`: a due cut, a due increase, and alpha brought up to date.
 
@@ -257,13 +271,7 @@ def on_timer(p: Any, s: Any, now: int) -> int:
     happened = settle_alpha(p, s, now)
     if s.cut_due_ps <= now:
         happened |= cut(p, s, now)
-    if s.increase_due_ps <= now:
-        due = s.increase_due_ps
-        s.timer_steps += 1
-        happened |= increase(p, s, BY_TIMER)
-        if s.increase_due_ps == due:  # not stopped at the top
-            s.increase_due_ps = due + p.increase_period_ps // pace(p, s)
-    return happened
+    return happened | on_increase_timer(p, s, now)
 
 
 @law

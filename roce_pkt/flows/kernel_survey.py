@@ -92,6 +92,42 @@ def index(slots: Any, keys: Any, start: int, stop: int) -> None:
         find(slots, keys, row, keys[row, 0], keys[row, 1], keys[row, 2], keys[row, 3], keys[row, 4])
 
 
+LOW, HIGH, BACKWARDS, FIRST_BACKWARDS, WRONG, FIRST_WRONG = range(6)
+GLANCED = 6
+"""What a glance finds: times, frames earlier than the one before, wrong ICRCs; rows of the first."""
+
+
+@fast_kernel
+def glance(time_ns: Any, kind: Any, icrc_ok: Any, latest_ns: int, kinds: Any, found: Any) -> None:
+    """Look at every frame of a batch, RoCE or not.
+
+    Args:
+        time_ns: Of each; there is at least one.
+        kind: Of each.
+        icrc_ok: Of each.
+        latest_ns: Time of the frame before the first.
+        kinds: Frames of each kind, added to.
+        found: Filled: `GLANCED` numbers.
+    """
+    low, high, before = time_ns[0], time_ns[0], latest_ns
+    backwards, first_backwards, wrong, first_wrong = 0, -1, 0, -1
+    for row in range(len(time_ns)):
+        now = time_ns[row]
+        low, high = min(low, now), max(high, now)
+        if now < before:
+            backwards += 1
+            if first_backwards < 0:
+                first_backwards = row
+        before = now
+        kinds[kind[row]] += 1
+        if icrc_ok[row] == 0:
+            wrong += 1
+            if first_wrong < 0:
+                first_wrong = row
+    found[LOW], found[HIGH], found[BACKWARDS], found[FIRST_BACKWARDS] = low, high, backwards, first_backwards
+    found[WRONG], found[FIRST_WRONG] = wrong, first_wrong
+
+
 @fast_kernel
 def walk(start: int, columns: Any, out: Any, tables: Any, sums: Any, links: Any, counts: Any) -> int:
     """Reduce the frames of a batch from `start` on.

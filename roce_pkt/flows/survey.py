@@ -37,6 +37,8 @@ _READ = (
 )  # fmt: skip
 MOST_SENDERS = 4096
 """Source queue pairs remembered of one datagram flow."""
+LOADED_ALREADY = 50
+"""By how much less work repays one more compiled piece once a large capture was read by such."""
 _NEVER, _ALWAYS = np.iinfo(np.int64).max, np.iinfo(np.int64).min
 
 
@@ -109,6 +111,7 @@ class Survey:
         cnps: Notifications by their own addresses and queue pair.
         contents: What kinds of frames there are; `other` by what they look like.
         senders: Source queue pairs of datagram flows.
+        has_naks: Receivers refused something.
     """
 
     def __init__(self) -> None:
@@ -123,15 +126,20 @@ class Survey:
         self.sums, self._waste = Sums(), Sums()
         self._cnps = np.zeros(0, np.int64)
         self._latest_ns: int | None = None
+        self.has_naks, self._compiled = False, False
 
     def add(self, frames: Frames) -> Rows:
         """Count a batch and reduce it."""
-        self._times(frames)
-        self._contents(frames)
+        if not len(frames):
+            return Rows.empty(0)
+        self._compiled = self._compiled or frames.kernel == "compiled"
+        self._glance(frames)
         if frames.kernel == "compiled":
-            return self._walk(frames, count=True)
-        rows = self.rows(frames)
-        self._tally(rows, frames)
+            rows = self._walk(frames, count=True)
+        else:
+            rows = self.rows(frames)
+            self._tally(rows, frames)
+        self.has_naks = self.has_naks or bool(rows.naks.any())
         return rows
 
     def rows(self, frames: Frames) -> Rows:
@@ -200,33 +208,42 @@ class Survey:
             )
         return rows
 
-    def _times(self, frames: Frames) -> None:
-        times = frames.time_ns
-        if not len(times):
-            return
-        previous = times[0] if self._latest_ns is None else self._latest_ns
-        before = np.flatnonzero(times < np.concatenate(([previous], times[:-1])))
-        if len(before):
-            self.first_backwards = self.first_backwards or int(frames.number[before[0]])
-            self.backwards += len(before)
+    def _glance(self, frames: Frames) -> None:
+        """Count what every frame has, RoCE or not."""
+        times, kind = frames.time_ns, frames.kind
+        latest = int(times[0]) if self._latest_ns is None else self._latest_ns
+        if frames.kernel == "compiled":
+            from roce_pkt.flows import kernel_survey as kernel
+
+            kinds, found = np.zeros(len(KINDS), np.int64), np.zeros(kernel.GLANCED, np.int64)
+            kernel.glance(times, kind, frames.icrc_ok, latest, kinds, found)
+            low, high, backwards, first_backwards, wrong, first_wrong = found.tolist()
+        else:
+            kinds = np.bincount(kind, minlength=len(KINDS))
+            before = np.flatnonzero(times < np.concatenate(([latest], times[:-1])))
+            broken = np.flatnonzero(frames.icrc_ok == 0)
+            low, high, backwards, wrong = int(times.min()), int(times.max()), len(before), len(broken)
+            first_backwards, first_wrong = (int(rows[0]) if len(rows) else -1 for rows in (before, broken))
         self._latest_ns = int(times[-1])
-        low, high = int(times.min()), int(times.max())
         self.first_ns = low if self.first_ns is None else min(low, self.first_ns)
         self.last_ns = high if self.last_ns is None else max(high, self.last_ns)
-
-    def _contents(self, frames: Frames) -> None:
+        self.backwards, self.wrong_icrc = self.backwards + backwards, self.wrong_icrc + wrong
+        if backwards and not self.first_backwards:
+            self.first_backwards = int(frames.number[first_backwards])
+        if wrong and not self.first_wrong_icrc:
+            self.first_wrong_icrc = int(frames.number[first_wrong])
         self.frames += len(frames)
-        for code, count in enumerate(np.bincount(frames.kind, minlength=len(KINDS)).tolist()):
+        for code, count in enumerate(kinds.tolist()):
             if count and code != KIND_OTHER:
                 self.contents[KINDS[code]] += count
-        other = np.flatnonzero(frames.kind == KIND_OTHER)
-        looks = frames.hint[other].astype(np.int64) << 16 | frames.hint_value[other]
+        if kinds[KIND_OTHER]:
+            self._others(frames, np.flatnonzero(kind == KIND_OTHER))
+
+    def _others(self, frames: Frames, rows: NDArray[np.intp]) -> None:
+        """Count frames that are no RoCE by what they look like."""
+        looks = frames.hint[rows].astype(np.int64) << 16 | frames.hint_value[rows]
         for look, count in zip(*(a.tolist() for a in np.unique(looks, return_counts=True)), strict=True):
             self.contents[hint_text(look >> 16, look & 0xFFFF) or "unreadable"] += count
-        wrong = np.flatnonzero(frames.icrc_ok == 0)
-        if len(wrong):
-            self.first_wrong_icrc = self.first_wrong_icrc or int(frames.number[wrong[0]])
-            self.wrong_icrc += len(wrong)
 
     def _first_seen(self, frames: Frames, flow: NDArray[np.int32], data: NDArray[np.bool_]) -> None:
         """Facts that belong to a flow from its first frame on."""
@@ -273,6 +290,15 @@ class Survey:
         np.minimum.at(sums("first_ns"), flow, times)
         np.maximum.at(sums("last_ns"), flow, times)
         sums("last_octets")[flow] = wire_octets
+
+    def repays(self, work: float, many: float) -> bool:
+        """Whether loading one more piece of compiled code pays.
+
+        Args:
+            work: How much there is to do.
+            many: How much repays loading the compiler's library as well.
+        """
+        return work > (many / LOADED_ALREADY if self._compiled else many)
 
     @property
     def cnp_counts(self) -> NDArray[np.int64]:

@@ -19,12 +19,14 @@ from roce_pkt.cc.dcqcn import (
     next_timer_ps,
     on_bytes,
     on_cnp,
+    on_increase_timer,
     on_timer,
-    pace,
+    paced,
     stage,
 )
 from roce_pkt.cc.dcqcn_parameters import RESTART
 from roce_pkt.cc.law import NEVER_PS, compile_laws, law, twin
+from roce_pkt.run.bucket import change, fill
 from roce_pkt.run.ties import book, ties_of_cnp, ties_of_octets, ties_of_step
 
 MOST_STEPS = 1_000_000
@@ -39,7 +41,9 @@ CLOCK = np.dtype(
         ("span_ps", "i8"),
         ("cnp_at", "i8"),  # notifications delivered of those announced
         ("sent_at", "i8"),  # frames counted of those announced
+        ("row", "i8"),  # frames that have left of those announced
         ("bucket", "i8"),
+        ("bucket_end_ps", "i8"),  # until when this part of the span lasts
         ("steps", "i8"),  # of timers, without a notification in between
         ("skipped_ps", "i8"),
         ("cuts", "i8"),
@@ -64,13 +68,18 @@ LOG_ROWS = 65_536
 @law
 def remember(s: Any, c: Any, history: Any, time_ps: int) -> None:
     """Note the rate's lowest value in each part of the span."""
-    after = max(0, time_ps - c.first_ps)
-    bucket = min(BUCKETS - 1, after * BUCKETS // c.span_ps if after < c.span_ps else BUCKETS - 1)
-    for held in range(c.bucket, bucket + 1):
-        history[held] = min(history[held], c.held_bps)
-    c.bucket = bucket
+    if time_ps >= c.bucket_end_ps:
+        after = max(0, time_ps - c.first_ps)
+        bucket = min(BUCKETS - 1, after * BUCKETS // c.span_ps if after < c.span_ps else BUCKETS - 1)
+        for held in range(c.bucket, bucket):
+            history[held] = min(history[held], c.held_bps)
+        c.bucket = bucket
+        c.bucket_end_ps = NEVER_PS
+        if bucket < BUCKETS - 1:
+            c.bucket_end_ps = c.first_ps - (-(bucket + 1) * c.span_ps // BUCKETS)
+    lowest = min(c.held_bps, s.rate_bps)
+    history[c.bucket] = min(history[c.bucket], lowest)
     c.held_bps = s.rate_bps
-    history[bucket] = min(history[bucket], c.held_bps)
 
 
 @law
@@ -109,11 +118,32 @@ def count(p: Any, s: Any, c: Any, row: int, sent: Any) -> int:
 @law
 def next_full(p: Any, s: Any, c: Any, sent: Any) -> int:
     """The frame with which the byte counter runs over, or one past the last."""
-    if s.increase_due_ps == NEVER_PS or c.sent_at >= len(sent):
+    if not p.byte_counter or s.increase_due_ps == NEVER_PS or c.sent_at >= len(sent):
         return len(sent)
     before = int(sent[c.sent_at - 1]) if c.sent_at > 0 else 0
-    row = int(np.searchsorted(sent, before + p.byte_reset_bytes // pace(p, s) - s.bytes))
-    return max(row, c.sent_at)
+    full = before + paced(p, s, p.byte_reset_bytes) - s.bytes
+    if full > sent[len(sent) - 1]:
+        return len(sent)
+    return max(int(np.searchsorted(sent, full)), c.sent_at)
+
+
+@law
+def leave(w: Any, b: Any, c: Any, i: int, row: int, sent_ps: Any, sent: Any, frames: Any, spans: Any) -> None:
+    """Frames up to, not including, `row` leave at the model's present rate."""
+    if w.on:
+        for at in range(c.row, row):
+            octets = int(sent[at]) - (int(sent[at - 1]) if at > 0 else 0)
+            fill(w, b, i, int(sent_ps[at]), octets, int(frames[at]), spans)
+    c.row = row
+
+
+@law
+def row_before(c: Any, sent_ps: Any, time_ps: int) -> int:
+    """One past the last frame that was sent before `time_ps`, of those that have not left."""
+    row = c.row
+    while row < len(sent_ps) and sent_ps[row] < time_ps:
+        row += 1
+    return row
 
 
 @law
@@ -128,33 +158,41 @@ def jump(p: Any, s: Any, c: Any, time_ps: int) -> None:
 
 
 @law
+def recover(p: Any, w: Any, s: Any, c: Any, b: Any, before_ps: int, history: Any) -> None:
+    """Increases by the timer with nothing in between: most of what senders do, so in a loop of its own."""
+    while s.increase_due_ps < before_ps and c.steps < MOST_STEPS:
+        c.steps += 1
+        c.now_ps = s.increase_due_ps
+        c.timed_ps = c.now_ps
+        on_increase_timer(p, s, c.now_ps)
+        remember(s, c, history, c.now_ps)
+        if w.on:
+            change(w, b, c.now_ps, s.rate_bps)
+
+
+@law
 def advance(
-    p: Any,
-    s: Any,
-    c: Any,
-    until_ps: int,
-    cnp_ps: Any,
-    cnp_frame: Any,
-    sent_ps: Any,
-    sent: Any,
-    history: Any,
-    ties: Any,
-    log_i: Any,
-    log_f: Any,
-) -> bool:
+    p: Any, w: Any, s: Any, c: Any, b: Any, i: int, until_ps: int, cnp_ps: Any, cnp_frame: Any, sent_ps: Any,
+    sent: Any, frames: Any, history: Any, ties: Any, spans: Any, log_i: Any, log_f: Any,
+) -> bool:  # fmt: skip
     """Let all that is due up to `until_ps` happen; at one instant timers, then CNPs, then octets.
 
     Args:
         p: Record of `dcqcn.PARAMETERS`.
+        w: Record of `bucket.LIMITS`.
         s: Record of `dcqcn.STATE`.
         c: Record of `CLOCK`.
+        b: Record of `bucket.BUCKET`.
+        i: The sender's number.
         until_ps: Picoseconds.
         cnp_ps: When announced notifications arrive, in order.
         cnp_frame: The frames behind them.
         sent_ps: When frames are sent, in order.
         sent: Octets sent with and before each of them.
+        frames: Their numbers.
         history: Lowest rate of each part of the span.
         ties: Room for `ties.MOST_TIES` ties.
+        spans: Room for spans ahead of the model.
         log_i: Log, whole numbers.
         log_f: Log, floats.
 
@@ -174,23 +212,30 @@ def advance(
         due = min(timer, cnp, full)
         if due > until_ps or due == NEVER_PS:
             break
+        if not c.telling and due < s.cut_due_ps and due < cnp and due < full:
+            next_ps = int(sent_ps[c.row]) if c.row < len(sent_ps) else NEVER_PS
+            recover(p, w, s, c, b, min(until_ps + 1, s.cut_due_ps, cnp, full, next_ps), history)
+            if s.increase_due_ps != due:
+                continue
         if due == timer:
             c.steps += 1
             if c.steps > MOST_STEPS:
                 jump(p, s, c, min(until_ps, cnp, full))
                 continue
         c.now_ps = due
-        row = full_row + 1
-        if due in (timer, cnp):
-            row = int(np.searchsorted(sent_ps, due))
-        stepped = count(p, s, c, row, sent)
+        by_octets = due < timer and due < cnp
+        row = full_row if by_octets else row_before(c, sent_ps, due)
+        leave(w, b, c, i, row, sent_ps, sent, frames, spans)
+        stepped = count(p, s, c, row + by_octets, sent)
         if c.tick_ps > 0 and stepped & INCREASE != 0:
             book(c, ties, due, 0, ties_of_step(s, c, due))
         happened(p, s, c, stepped, 0, history, log_i, log_f)
         what = 0
         frame = 0
         if due == timer:
-            what = on_timer(p, s, due)
+            # alpha is settled when somebody looks at it
+            looked_at = c.telling or s.cut_due_ps <= due
+            what = on_timer(p, s, due) if looked_at else on_increase_timer(p, s, due)
             if what & INCREASE != 0:
                 c.timed_ps = due
         elif due == cnp:
@@ -203,8 +248,12 @@ def advance(
         if c.tick_ps > 0 and what & CUT != 0:
             book(c, ties, due, frame, ties_of_octets(p, c, sent_ps, due))
         happened(p, s, c, what, frame, history, log_i, log_f)
+        if w.on and (stepped | what) & (CUT | INCREASE) != 0:
+            change(w, b, due, s.rate_bps)
     c.now_ps = max(c.now_ps, until_ps)
-    count(p, s, c, int(np.searchsorted(sent_ps, until_ps + 1)), sent)
+    row = row_before(c, sent_ps, until_ps + 1)
+    leave(w, b, c, i, row, sent_ps, sent, frames, spans)
+    count(p, s, c, row, sent)
     return True
 
 
@@ -214,24 +263,29 @@ Round = twin(ROUND)
 
 @law
 def advance_all(
-    p: Any, r: Any, states: Any, clocks: Any, until_ps: int, offsets: Any, cnp_ps: Any, cnp_frame: Any,
-    sent_ps: Any, sent: Any, histories: Any, ties: Any, log_i: Any, log_f: Any,
+    p: Any, w: Any, r: Any, states: Any, clocks: Any, buckets: Any, until_ps: int, offsets: Any, cnp_ps: Any,
+    cnp_frame: Any, sent_ps: Any, sent: Any, frames: Any, histories: Any, ties: Any, spans: Any, log_i: Any,
+    log_f: Any,
 ) -> bool:  # fmt: skip
     """`advance` for every sender, one after the other.
 
     Args:
         p: Record of `dcqcn.PARAMETERS`.
+        w: Record of `bucket.LIMITS`.
         r: Record of `ROUND`: the sender whose turn it is, log rows written.
         states: Records of `dcqcn.STATE`.
         clocks: Records of `CLOCK`.
+        buckets: Records of `bucket.BUCKET`.
         until_ps: Picoseconds.
         offsets: For each sender, first and end of its notifications, first and end of its frames.
         cnp_ps: When notifications arrive, sender after sender.
         cnp_frame: The frames behind them.
         sent_ps: When frames are sent, sender after sender.
         sent: Octets each sender sent with and before each of its frames.
+        frames: Their numbers.
         histories: Lowest rates of each sender.
         ties: Ties of each sender.
+        spans: Room for spans ahead of the model.
         log_i: Log, whole numbers.
         log_f: Log, floats.
 
@@ -242,11 +296,11 @@ def advance_all(
         i = r.at
         c = clocks[i]
         c.logged = r.logged
+        cnps = slice(offsets[i, 0], offsets[i, 1])
+        own = slice(offsets[i, 2], offsets[i, 3])
         done = advance(
-            p, states[i], c, until_ps,
-            cnp_ps[offsets[i, 0] : offsets[i, 1]], cnp_frame[offsets[i, 0] : offsets[i, 1]],
-            sent_ps[offsets[i, 2] : offsets[i, 3]], sent[offsets[i, 2] : offsets[i, 3]],
-            histories[i], ties[i], log_i, log_f,
+            p, w, states[i], c, buckets[i], i, until_ps, cnp_ps[cnps], cnp_frame[cnps], sent_ps[own],
+            sent[own], frames[own], histories[i], ties[i], spans, log_i, log_f,
         )  # fmt: skip
         for row in range(r.logged, c.logged):
             log_i[row, LOG_SENDER] = i
@@ -257,13 +311,21 @@ def advance_all(
     return True
 
 
+@law
+def finish_all(p: Any, states: Any, clocks: Any, histories: Any, last_ps: int) -> None:
+    """Bring every sender's alpha up to its clock, and complete its history."""
+    for i in range(len(clocks)):
+        on_timer(p, states[i], clocks[i].now_ps)
+        remember(states[i], clocks[i], histories[i], last_ps)
+
+
 @cache
-def compiled_advance() -> Callable[..., bool]:
-    """`advance_all`, compiled for records; the same text, the same bits."""
+def compiled_advance() -> tuple[Callable[..., bool], Callable[..., None]]:
+    """`advance_all` and `finish_all`, compiled for records; the same text, the same bits."""
     from roce_pkt import jit
 
     compile_laws()
-    compiled = jit.kernel(advance_all)
+    compiled = jit.fast_kernel(advance_all)
     if not jit.is_compiled(compiled):
         jit.announce_compile("the reaction point")
-    return compiled
+    return compiled, jit.fast_kernel(finish_all)

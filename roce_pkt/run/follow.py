@@ -43,6 +43,5 @@ def follow(session: Session, frames: NDArray[Any], *, compiled: bool = False) ->
     order = np.argsort(whose, kind="stable")
     sent = sent[order]
     octets = sent["size"].astype(np.int64) - FCS_BYTES
-    return senders.advance(
-        session.now_ps, Sent(whose[order], sent["at_ps"].astype(np.int64), octets, np.zeros_like(octets))
-    )
+    left = Sent.of(whose[order], sent["at_ps"].astype(np.int64), octets, np.zeros_like(octets), len(senders))
+    return senders.advance(session.now_ps, left)

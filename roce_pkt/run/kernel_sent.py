@@ -36,7 +36,7 @@ def count(flags: Any, flow: Any, number: Any, counts: Any) -> int:
 @fast_kernel
 def place(
     flags: Any, flow: Any, time_ns: Any, octets: Any, frame: Any, number: Any, at: Any, shift_ps: int,
-    origin_ns: int, o_sender: Any, o_time: Any, o_octets: Any, o_frame: Any,
+    origin_ns: int, o_time: Any, o_summed: Any, o_frame: Any,
 ) -> None:  # fmt: skip
     """Put each sender's frames behind each other.
 
@@ -50,18 +50,18 @@ def place(
         at: Where each sender's next frame goes; moved on.
         shift_ps: Taken off every time.
         origin_ns: The machines' zero.
-        o_sender: Sender of each frame.
         o_time: When it left.
-        o_octets: Its octets.
+        o_summed: Octets its sender sent with and before it.
         o_frame: Its number.
     """
+    sums = np.zeros(len(at), np.int64)
     for row in range(len(flags)):
         if flags[row] & np.uint8(_DATA):
             sender = number[flow[row]]
             if sender >= 0:
                 to = at[sender]
                 at[sender] = to + 1
-                o_sender[to] = sender
+                sums[sender] += octets[row]
                 o_time[to] = (time_ns[row] - origin_ns) * PS_PER_NS - shift_ps
-                o_octets[to] = octets[row]
+                o_summed[to] = sums[sender]
                 o_frame[to] = frame[row]

@@ -25,18 +25,18 @@ from roce_pkt.run.obedience import Obedience
 from roce_pkt.run.observation import Observation, ObservedFlow, Unmatched
 from roce_pkt.run.pacing import Pacing
 from roce_pkt.run.pauses import MANY_PAUSES, PauseLog, Pauses
-from roce_pkt.run.reaction import NO_SENDER, Senders, Sent, Steps
+from roce_pkt.run.reaction import NO_SENDER, RADIX_SENDERS, Senders, Sent, Steps
 from roce_pkt.run.setup import Setup
 from roce_pkt.run.sums import NotificationChecks, pause_sums
 from roce_pkt.run.watch import Watcher
-from roce_pkt.run.wire import MANY_FRAMES, Paces
+from roce_pkt.run.wire import Paces
 from roce_pkt.units import PS_PER_NS
 
 Ints = NDArray[np.int64]
 MANY_STEPS = 150_000
 """Steps of reaction points for which loading compiled code pays."""
-RADIX_SENDERS = 1 << 15
-"""Below this numbers sort by radix."""
+MANY_FRAMES = 50_000
+"""Frames to hold against models for which it does."""
 
 
 @dataclass(frozen=True)
@@ -125,31 +125,33 @@ class Machines:
         self.seen = plan.cnps_seen
         self.has_seen = np.zeros(len(self.survey.flows), bool)
         self.has_seen[list(self.seen)] = True
-        survey, many = (
-            self.survey,
-            int(self.survey.sums.column("ecn3").sum()) + int(self.survey.cnp_counts.sum()),
-        )
+        survey = self.survey
+        many = int(survey.sums.column("ecn3").sum()) + int(survey.cnp_counts.sum())
         self.notifier = NotificationPoint(
             survey, self.setup, plan.owners.of_cnps, plan.owners.of_naks, plan.origin_ns, plan.tick_ps,
-            compiled=many > MANY_ROWS,
+            compiled=survey.repays(many, MANY_ROWS),
         )  # fmt: skip
         pauses = survey.contents["pfc"] + survey.contents["pause"]
         names = [interface.name for interface in plan.interfaces]
-        self.pauses = Pauses(plan.speeds_bps, names, plan.origin_ns, compiled=pauses > MANY_PAUSES)
+        self.pauses = Pauses(
+            plan.speeds_bps, names, plan.origin_ns, compiled=survey.repays(pauses, MANY_PAUSES)
+        )
         self.obedience = Obedience(survey, self.setup, self.pauses, plan.interfaces, plan.origin_ns)
         self.first_frames: dict[tuple[int, int], int] = {}
         self.checks = NotificationChecks(self.setup.cnp)
         self.moved: dict[int, list[Ints]] = {}
         first_ns, last_ns = survey.roce_span_ns
         span = (self.to_ps(first_ns), self.to_ps(last_ns))
-        timed = self.setup.line_rate_bps is not None
+        timed, frames = self.setup.line_rate_bps is not None, int(survey.sums.column("data_frames").sum())
+        self._compiled = survey.repays(plan.steps(), MANY_STEPS) or (
+            timed and survey.repays(frames, MANY_FRAMES)
+        )
         self.senders = Senders(
             self.setup.rp, span, len(survey.flows),
             self.has_seen * np.int64(plan.tick_ps),  # those a model owes are no stamps
-            telling=timed or bool(self.watchers), compiled=plan.steps() > MANY_STEPS,
+            wire=self.setup.wire if timed else None, telling=bool(self.watchers), compiled=self._compiled,
         )  # fmt: skip
-        frames = int(survey.sums.column("data_frames").sum())
-        self.paces = Paces(self.setup.wire, compiled=frames > MANY_FRAMES) if timed else None
+        self.paces = Paces() if timed else None
 
     def to_ps(self, time_ns: int) -> int:
         """A frame's time on the machines' clock."""
@@ -205,13 +207,12 @@ class Machines:
     def _expected(self, verdicts: Verdicts) -> None:
         """Without a notification in the capture, a sender follows those that were owed."""
         self.tell("verdicts", verdicts)
-        pair = verdicts.flow * len(judge.VERDICTS) + verdicts.what
-        found, at = np.unique(pair, return_index=True)
-        for (flow, what), frame in zip(
-            ((number // len(judge.VERDICTS), number % len(judge.VERDICTS)) for number in found.tolist()),
-            verdicts.frame[at].tolist(), strict=True,
-        ):  # fmt: skip
-            self.first_frames.setdefault((flow, what), frame)
+        kinds = len(judge.VERDICTS)
+        first = np.zeros(len(self.survey.flows) * kinds, np.int64)
+        # written backwards, the first of each kind is what stays
+        first[(verdicts.flow * kinds + verdicts.what)[::-1]] = verdicts.frame[::-1]
+        for place in np.flatnonzero(first).tolist():
+            self.first_frames.setdefault(divmod(place, kinds), int(first[place]))
         owed = (verdicts.what == judge.EXPECTED) & ~self.has_seen[verdicts.flow]
         if owed.any():
             arrive = verdicts.time_ps[owed] + self.setup.path_delay_ps
@@ -232,7 +233,7 @@ class Machines:
 
     def _sent(self, rows: Rows) -> Sent:
         """Frames of the senders there are, by sender."""
-        if len(rows) > MANY_FRAMES:
+        if self._compiled:
             return self._sent_compiled(rows)
         which = np.flatnonzero(rows.having(DATA))
         sender = self.senders.number[rows.flow[which]]
@@ -241,30 +242,31 @@ class Machines:
         order = np.argsort(sender.astype(narrow), kind="stable")
         which = which[order]
         times = (rows.time_ns[which] - self.plan.origin_ns) * PS_PER_NS - self.setup.to_sender_ps
-        return Sent(sender[order], times, rows.octets[which].astype(np.int64), rows.number[which])
+        octets = rows.octets[which].astype(np.int64)
+        return Sent.of(sender[order], times, octets, rows.number[which], len(self.senders))
 
     def _sent_compiled(self, rows: Rows) -> Sent:
         from roce_pkt.run.kernel_sent import count, place
 
         number, counts = self.senders.number, np.zeros(len(self.senders) + 1, np.int64)
         total = count(rows.flags, rows.flow, number, counts)
-        sender, times, octets, frames = np.empty((4, total), np.int64)
+        starts = np.cumsum(counts)
+        times, summed, frames = np.empty((3, total), np.int64)
         place(
-            rows.flags, rows.flow, rows.time_ns, rows.octets, rows.number, number, np.cumsum(counts),
-            self.setup.to_sender_ps, self.plan.origin_ns, sender, times, octets, frames,
+            rows.flags, rows.flow, rows.time_ns, rows.octets, rows.number, number, starts.copy(),
+            self.setup.to_sender_ps, self.plan.origin_ns, times, summed, frames,
         )  # fmt: skip
-        return Sent(sender, times, octets, frames)
+        return Sent(starts, times, summed, frames)
 
     def _senders(self, rows: Rows) -> None:
-        """What senders sent, then what became of their rates, then how both compare."""
+        """What senders sent, what became of their rates, and how both compare."""
         if not len(self.senders):
             return
-        counted = bool(self.senders.plain_p.byte_counter)
-        sent = self._sent(rows) if counted or self.paces is not None else None
-        steps = self.senders.advance(self.now_ps - self.setup.to_sender_ps, sent if counted else None)
-        self._stepped(steps)
-        if self.paces is not None and sent is not None:
-            self.paces.add(len(self.senders), steps, sent)
+        looked_at = self.paces is not None or bool(self.senders.plain_p.byte_counter)
+        sent = self._sent(rows) if looked_at else None
+        self._stepped(self.senders.advance(self.now_ps - self.setup.to_sender_ps, sent))
+        if self.paces is not None:
+            self.paces.add(self.senders)
 
     def _stepped(self, steps: Steps) -> None:
         if len(steps.flow):
@@ -298,7 +300,7 @@ class Machines:
                 sums=sums,
                 answered=bool(survey.sends_back(sums.number)),
                 cnps_seen=self.seen.get(sums.number, 0),
-                verdicts=self.notifier.count(sums.number),
+                verdicts=self.notifier.counts[sums.number],
                 rp=self.senders.of(sums.number),
                 management=managed.get(sums.number, 0),
                 pace=None if self.paces is None else self.paces.of(self.senders, sums.number, end_ps),

@@ -15,6 +15,7 @@ from roce_pkt.flows.survey import Survey
 from roce_pkt.flows.table import Key
 from roce_pkt.run import judge
 from roce_pkt.run.setup import Setup
+from roce_pkt.run.twins import record_of, twins_of
 from roce_pkt.units import PS_PER_NS
 
 Ints = NDArray[np.int64]
@@ -77,6 +78,9 @@ class NotificationPoint:
         origin_ns: The machines' zero.
         slack_ps: The capture's clock tick.
         compiled: Run compiled; else plain.
+
+    Attributes:
+        counts: What came of each flow's notifications once all is finished, twins of `judge.FLOW`.
     """
 
     def __init__(
@@ -90,7 +94,7 @@ class NotificationPoint:
         count, pairs = len(begins), int(self._pairs.max(initial=0)) + 1
         steps: tuple[Step, Step] = judge.compiled_judge() if compiled else (judge.judge, judge.advance)
         self._judge, self._advance = steps
-        self._p = _record(setup.np, notification.PARAMETERS.dtype) if compiled else setup.np
+        self._p = record_of(setup.np, notification.PARAMETERS.dtype) if compiled else setup.np
         make = _records if compiled else _twins
         self._eager, self._lax = (make(notification.STATE, notification.State, count) for _ in range(2))
         self._states = make(judge.KEY, judge.Key, count)
@@ -100,12 +104,13 @@ class NotificationPoint:
         else:
             for flow in self._flows:
                 flow.nak_ps = -NEVER_PS
+        self.counts: list[Any] = []
         self._owed = np.zeros((count, judge.OWED_COLUMNS), np.int64)
         self._rivals = np.zeros(pairs, np.int64)
         context = judge.Context()
         context.response_ps, context.slack_ps = setup.cnp.response_ps, slack_ps
         context.on_nak = setup.cnp.on_nak
-        self._c: Any = _record(context, judge.CONTEXT) if compiled else context
+        self._c: Any = record_of(context, judge.CONTEXT) if compiled else context
         self._log = np.zeros((LOG_ROWS, judge.LOG_COLUMNS), np.int64)
         self._held = np.zeros((0, judge.ROW_COLUMNS), np.int64)
 
@@ -151,6 +156,7 @@ class NotificationPoint:
         first = self.add(empty, NEVER_PS - 1)
         found: list[Ints] = []
         self._settle(NEVER_PS - 1, end_ps, found)
+        self.counts = twins_of(self._flows, judge.FlowCount) if self._compiled else self._flows
         return Verdicts(*(np.concatenate(both) for both in zip(first, _verdicts(found), strict=True)))
 
     def _take(self, rows: Rows) -> None:
@@ -173,11 +179,13 @@ class NotificationPoint:
                 part[:, judge.ROW_KEY], part[:, judge.ROW_PAIR] = self._keys[flow], self._pairs[flow]
                 part[:, judge.ROW_FRAME] = rows.number[which]
                 parts.append(part)
-        if len(parts) > 1:
+        if len(parts) == 2 and not len(self._held):
+            self._held = parts[1]  # one kind alone is in order as it came
+        elif len(parts) > 1:
             held = np.concatenate(parts)
             # at one instant in file order
             order = np.lexsort((held[:, judge.ROW_FRAME], held[:, judge.ROW_TIME]))
-            self._held = held[order]
+            self._held = held.take(order, axis=0)
 
     def _run(self, step: Step, rows: Ints) -> bool:
         return step(
@@ -208,14 +216,12 @@ class NotificationPoint:
             return int(sum(self._flows[name].sum() for name in names))
         return int(sum(getattr(flow, name) for flow in self._flows for name in names))
 
-    def count(self, flow: int) -> Any:
-        """What came of a flow's notifications, a `judge.FLOW`."""
-        return judge.FlowCount(self._flows[flow]) if self._compiled else self._flows[flow]
-
 
 def _verdicts(found: list[Ints]) -> Verdicts:
     table = np.concatenate(found) if found else np.zeros((0, judge.LOG_COLUMNS), np.int64)
-    table = table[np.argsort(table[:, judge.LOG_TIME], kind="stable")]
+    times = table[:, judge.LOG_TIME]
+    if (times[1:] < times[:-1]).any():
+        table = table.take(np.argsort(times, kind="stable"), axis=0)
     return Verdicts(*(np.ascontiguousarray(column) for column in table.T))
 
 
@@ -225,11 +231,3 @@ def _records(layout: np.dtype[Any], _twin: type, count: int) -> Any:
 
 def _twins(_layout: np.dtype[Any], twin: type, count: int) -> Any:
     return [twin() for _ in range(count)]
-
-
-def _record(values: Any, layout: np.dtype[Any]) -> Any:
-    """A record with the values of a twin, its fields attributes in Python as in compiled code."""
-    record: Any = np.zeros(1, layout).view(np.recarray)[0]
-    for name in layout.names or ():
-        setattr(record, name, getattr(values, name))
-    return record

@@ -201,5 +201,7 @@ def _owners(batches: _Batches) -> Owners:
         for rows, _ in batches.again():
             evidence.add(rows)
     partners, halves = evidence.partners(), batches.connections.halves()
-    back = pairs.owners_of(survey, partners, survey.flows.keys, halves)
+    back = [pairs.Owner(None)] * len(survey.flows)
+    if survey.has_naks:
+        back = pairs.owners_of(survey, partners, survey.flows.keys, halves)
     return Owners.of(survey, pairs.owners(survey, partners, halves), back)

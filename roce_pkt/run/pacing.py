@@ -122,7 +122,7 @@ def _owes(
 ) -> int:
     """Verdicts that speak against a way of pacing."""
     machine = NotificationPoint(
-        survey, setup, owners, nak_owners, origin_ns, slack_ps, compiled=len(rows) > MANY_ROWS
+        survey, setup, owners, nak_owners, origin_ns, slack_ps, compiled=survey.repays(len(rows), MANY_ROWS)
     )
     end_ps = (int(rows.time_ns[-1]) - origin_ns) * PS_PER_NS
     machine.add(rows, end_ps)

@@ -35,7 +35,7 @@ class Sender:
         """Frames by (time, octets)."""
         columns = np.array(frames, np.int64).reshape(-1, 2)
         none = np.zeros(len(frames), np.int64)
-        self.sent = Sent(none, columns[:, 0].copy(), columns[:, 1].copy(), none)
+        self.sent = Sent.of(none, columns[:, 0].copy(), columns[:, 1].copy(), none, 1)
 
     def take(self, steps):
         if self.events is not None:
