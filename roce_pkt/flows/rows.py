@@ -37,6 +37,7 @@ IS_REQUEST = _opcodes({op.value for op in OPCODES.values() if op.request and op.
 # spec: IBTA 9.7.5.1.1: an acknowledge carries the PSN of the request it answers; so does the first of
 # the packets that answer a READ
 IS_ANSWER = _opcodes({op.value for op in OPCODES.values() if op.operation in RESPONSES and op.starts_message})
+IS_ODD = ~_opcodes({*OPCODES, CNP})
 IS_DATAGRAM = _opcodes({value for value in range(256) if value & 0xE0 == TRANSPORT_BASES["UD"]})
 
 

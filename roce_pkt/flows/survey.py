@@ -20,6 +20,7 @@ from roce_pkt.flows.rows import (
     IS_ANSWER,
     IS_DATA,
     IS_DATAGRAM,
+    IS_ODD,
     NAK_SEQUENCE_ERROR,
     NAK_TYPE,
     UNTAGGED,
@@ -111,6 +112,7 @@ class Survey:
         cnps: Notifications by their own addresses and queue pair.
         contents: What kinds of frames there are; `other` by what they look like.
         senders: Source queue pairs of datagram flows.
+        odd: Flows with opcodes that no table knows: a vendor's own, or nonsense.
         has_naks: Receivers refused something.
     """
 
@@ -118,6 +120,7 @@ class Survey:
         self.flows, self.cnps = FlowTable(), FlowTable()
         self.contents: Counter[str] = Counter()
         self.senders: dict[int, set[int]] = {}
+        self.odd: set[int] = set()
         self.frames = 0
         self.wrong_icrc, self.first_wrong_icrc = 0, 0
         self.backwards, self.first_backwards = 0, 0
@@ -140,6 +143,9 @@ class Survey:
             rows = self.rows(frames)
             self._tally(rows, frames)
         self.has_naks = self.has_naks or bool(rows.naks.any())
+        odd = IS_ODD[rows.opcode]
+        if odd.any():
+            self.odd |= set(np.unique(rows.flow[odd]).tolist())
         return rows
 
     def rows(self, frames: Frames) -> Rows:

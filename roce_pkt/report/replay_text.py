@@ -40,6 +40,13 @@ def show(name: str, seen: Observation) -> None:
         out.print(_flows(seen), soft_wrap=False, width=WIDTH)
         _rest(out, seen)
         _pictures(out, seen)
+    if seen.connections:
+        from roce_pkt.report import connections_text
+
+        out.print(connections_text.table(seen.connections, seen.first_ns), soft_wrap=False, width=WIDTH)
+        more = connections_text.left_out(len(seen.connections))
+        if more:
+            out.print(more)
     if seen.pauses:
         out.print(_pauses(seen), soft_wrap=False, width=WIDTH)
     for finding in seen.findings:

@@ -8,6 +8,7 @@ from roce_pkt.flows.survey import Survey
 from roce_pkt.run import judge
 from roce_pkt.run.observation import Observation, ObservedFlow
 from roce_pkt.run.pause_findings import pause_findings
+from roce_pkt.run.signs import Probes, Sign
 from roce_pkt.units import PS_PER_NS, format_rate, format_time_ns
 
 MOST_OF_A_RULE = 10
@@ -27,6 +28,7 @@ def findings(seen: Observation, survey: Survey) -> list[Finding]:
     out = _frames(survey)
     for rule in (
         _missing,
+        _probed,
         _late,
         _wrong_qp,
         _unexpected,
@@ -71,12 +73,33 @@ def _missing(seen: Observation, flow: ObservedFlow) -> Finding | None:
     if flow.cnps_seen:
         text = f"{marks}, {flow.cnps_missing} of them never came"
         return Finding("cnp.missing", "warning", text, seen.first_frame(flow, judge.MISSING))
+    if flow.sign is Sign.ONLY_OTHERS:
+        text = f"{marks}, none was seen; its receiver does send CNPs, but to others only"
+        return Finding("cnp.missing", "warning", text, seen.first_frame(flow, judge.MISSING))
     why = "nothing at all comes back, so the capture may hold one direction only"
-    if flow.answered:
-        why = "its receiver's other frames are here, so it shows no sign of DCQCN"
-        if flow.management:
-            why += f"; {flow.management} frames on QP 1 between them may be RTT probes of another algorithm"
+    if flow.sign is Sign.NO_SIGN:
+        why = "its receiver's other frames are here and not one CNP: it shows no sign of DCQCN"
+        if flow.probes is not None:
+            why += f", and {_probes(flow.probes)}"
+        why += "; called that, not failed"
     return Finding("cnp.none", "warning", f"{marks}, none was seen; {why}")
+
+
+def _probes(found: Probes) -> str:
+    few, many = found.frames
+    return (
+        f"{few} and {many} small frames to and fro between its addresses, one each way about every"
+        f" {format_time_ns(found.every_ns)}, look like timing probes of another algorithm"
+    )
+
+
+def _probed(_seen: Observation, flow: ObservedFlow) -> Finding | None:
+    """Data that was never marked nor notified of, beside what looks like probes."""
+    looks = flow.probes is not None and flow.sign is Sign.UNMARKED and not flow.cnps_seen
+    if flow.probes is None or not looks or not flow.sums.data_frames or flow.small:
+        return None
+    text = f"{flow.key}: no CE mark and no CNP; {_probes(flow.probes)}; called that, not failed"
+    return Finding("cc.probes", "note", text)
 
 
 def _late(seen: Observation, flow: ObservedFlow) -> Finding | None:

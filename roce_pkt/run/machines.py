@@ -18,7 +18,8 @@ from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.events import FlowKey
 from roce_pkt.flows.pairs import Owner
 from roce_pkt.flows.rows import DATA, Rows
-from roce_pkt.flows.survey import Survey
+from roce_pkt.flows.survey import Flow, Survey
+from roce_pkt.flows.table import Address, destination_of, source_of
 from roce_pkt.run import judge
 from roce_pkt.run.notify import MANY_ROWS, NO_FLOW, NotificationPoint, Verdicts
 from roce_pkt.run.obedience import Obedience
@@ -27,6 +28,7 @@ from roce_pkt.run.pacing import Pacing
 from roce_pkt.run.pauses import MANY_PAUSES, PauseLog, Pauses
 from roce_pkt.run.reaction import NO_SENDER, RADIX_SENDERS, Senders, Sent, Steps
 from roce_pkt.run.setup import Setup
+from roce_pkt.run.signs import Pair, Probes, notifiers, probes, sign_of
 from roce_pkt.run.sums import NotificationChecks, pause_sums
 from roce_pkt.run.watch import Watcher
 from roce_pkt.run.wire import Paces
@@ -274,16 +276,27 @@ class Machines:
 
     # -- the end
 
-    def _managed(self) -> dict[int, int]:
-        """Frames on QP 1 between the addresses of each flow, either way."""
-        survey, frames, between = self.survey, self.survey.sums.column("frames"), dict[tuple[int, ...], int]()
-        for number, key in enumerate(survey.flows.keys):
-            if key[4] == 1:
-                for pair in (key[:4], key[2:4] + key[:2]):
-                    between[pair] = between.get(pair, 0) + int(frames[number])
-        return {
-            number: between[key[:4]] for number, key in enumerate(survey.flows.keys) if key[:4] in between
-        }
+    def _flow(
+        self, sums: Flow, found: dict[Pair, Probes], notifying: set[Address], end_ps: int
+    ) -> ObservedFlow:
+        """Everything about one flow."""
+        number, key = sums.number, self.survey.flows.keys[sums.number]
+        seen, verdicts = self.seen.get(number, 0), self.notifier.counts[number]
+        answered = bool(self.survey.sends_back(number))
+        here, there = source_of(key), destination_of(key)
+        return ObservedFlow(
+            key=self.survey.flows.name(number),
+            sums=sums,
+            answered=answered,
+            cnps_seen=seen,
+            verdicts=verdicts,
+            rp=self.senders.of(number),
+            pace=None if self.paces is None else self.paces.of(self.senders, number, end_ps),
+            sign=sign_of(
+                expected=verdicts.expected, seen=seen, answered=answered, notifies=there in notifying
+            ),
+            probes=found.get((here, there)),
+        )
 
     def result(self) -> Observation:
         """Let what is under way arrive, and sum up."""
@@ -293,20 +306,8 @@ class Machines:
         self.tell("pauses", self.pauses.add(None, end_ps))
         self.tell("until", NEVER_PS)
         survey, owners = self.survey, self.plan.owners
-        managed = self._managed()
-        flows = [
-            ObservedFlow(
-                key=survey.flows.name(sums.number),
-                sums=sums,
-                answered=bool(survey.sends_back(sums.number)),
-                cnps_seen=self.seen.get(sums.number, 0),
-                verdicts=self.notifier.counts[sums.number],
-                rp=self.senders.of(sums.number),
-                management=managed.get(sums.number, 0),
-                pace=None if self.paces is None else self.paces.of(self.senders, sums.number, end_ps),
-            )
-            for sums in survey
-        ]
+        found, notifying = probes(survey), notifiers(survey)
+        flows = [self._flow(sums, found, notifying, end_ps) for sums in survey]
         flows.sort(key=lambda flow: (-flow.sums.octets, flow.key))
         counts = survey.cnp_counts.tolist()
         unmatched = [

@@ -7,11 +7,13 @@ from typing import Any
 
 from roce_pkt.errors import Finding
 from roce_pkt.events import FlowKey
+from roce_pkt.flows.connection import Connection
 from roce_pkt.flows.survey import Flow
 from roce_pkt.run.judge import VERDICTS
 from roce_pkt.run.pacing import Pacing
 from roce_pkt.run.reaction import ReactionPoint
 from roce_pkt.run.setup import Setup
+from roce_pkt.run.signs import SMALL_BYTES, Probes, Sign
 from roce_pkt.run.sums import NotificationChecks, Pause
 from roce_pkt.run.wire import Pace
 from roce_pkt.units import PS_PER_NS
@@ -29,7 +31,8 @@ class ObservedFlow:
         verdicts: A `judge.FLOW`: how those compare with what its receiver owed.
         rp: Its sender's reaction point at the end, or None: never notified.
         pace: What it sent against that model, or None.
-        management: Frames on QP 1 between its addresses.
+        sign: What there is to see of congestion control.
+        probes: What looks like timing probes between its addresses, or None.
     """
 
     key: FlowKey
@@ -39,7 +42,8 @@ class ObservedFlow:
     verdicts: Any
     rp: ReactionPoint | None = None
     pace: Pace | None = None
-    management: int = 0
+    sign: Sign = Sign.UNMARKED
+    probes: Probes | None = None
 
     @property
     def cnps_expected(self) -> int:
@@ -55,6 +59,11 @@ class ObservedFlow:
     def mark_share(self) -> float:
         """Marked frames as a part of all that carry IP's ECN field."""
         return self.sums.ce / max(sum(self.sums.ecn), 1)
+
+    @property
+    def small(self) -> bool:
+        """Nothing but frames as small as probes."""
+        return self.sums.octets <= SMALL_BYTES * self.sums.frames
 
     @property
     def acks_only(self) -> bool:
@@ -100,6 +109,8 @@ class Observation:
         checks: What notifications looked like.
         first_frames: First frame with each verdict on each flow, as (flow number, verdict).
         findings: What somebody should look at.
+        connections: What communication management told of, in the order of its first messages.
+        first_ns: Time of the first frame.
     """
 
     setup: Setup
@@ -115,6 +126,8 @@ class Observation:
     pauses: list[Pause] = field(default_factory=list)
     unmatched: list[Unmatched] = field(default_factory=list)
     findings: list[Finding] = field(default_factory=list)
+    connections: list[Connection] = field(default_factory=list)
+    first_ns: int = 0
 
     @property
     def failed(self) -> bool:
@@ -156,6 +169,7 @@ class Observation:
             "flows": [self._flow_json(flow) for flow in self.flows],
             "pauses": [pause.as_json() for pause in self.pauses],
             "unmatched_cnps": [unmatched.as_json() for unmatched in self.unmatched],
+            "connections": [connection.as_json() for connection in self.connections],
             "findings": [finding.as_json() for finding in self.findings],
         }
 
@@ -176,6 +190,10 @@ class Observation:
             "mark_share": flow.mark_share,
             "cnp_verdicts": {word: int(getattr(flow.verdicts, word.replace("-", "_"))) for word in VERDICTS},
             "cnp_delay_max_ns": int(flow.verdicts.delay_max_ps) / PS_PER_NS,
+            "sign": flow.sign.value,
+            "probes": None
+            if flow.probes is None
+            else {"frames": list(flow.probes.frames), "every_ns": flow.probes.every_ns},
             "ties": None
             if flow.rp is None
             else {

@@ -95,6 +95,7 @@ def observe(
             machines.add(rows, pauses)
     result = machines.result()
     result.findings = losses + findings(result, survey)
+    result.connections, result.first_ns = batches.connections.found, survey.first_ns or 0
     return result
 
 

@@ -221,3 +221,26 @@ def test_two_outputs_are_two_files(capsys, three_cnps, tmp_path):
     code, _, err = said(capsys, three_cnps, "--events", tmp_path / "a", "--report", f"{tmp_path}/./a")
     assert (code, list(tmp_path.iterdir())) == (2, [three_cnps])
     assert "is named for two outputs" in err
+
+
+def test_connections_are_listed(capsys, pcaps, three_cnps):
+    code, seen = document(capsys, pcaps / "reject_no_listener.pcap")
+    assert (code, [one["outcome"] for one in seen["connections"]]) == (0, ["rejected", "rejected"])
+    first = seen["connections"][0]
+    assert (first["client"]["address"], first["client"]["qpn"]) == ("10.0.0.2", 0x15)
+    assert (first["frame"], first["rejected_by"], first["transport"]) == (1, "server", "RC")
+    _, text, _ = said(capsys, pcaps / "reject_no_listener.pcap")
+    assert "10.0.0.2 QP 0x15 >" in text
+    assert "rejected: invalid" in text
+    assert all(len(line) <= 80 for line in text.splitlines())
+    assert document(capsys, three_cnps)[1]["connections"] == []
+    assert "outcome" not in said(capsys, three_cnps)[1]
+
+
+def test_many_connections_are_told_in_short(capsys, pcaps, tmp_path, monkeypatch):
+    monkeypatch.setattr("roce_pkt.report.connections_text.MOST_CONNECTIONS", 2)
+    _, seen = document(capsys, pcaps / "cmtime.pcap")
+    _, text, _ = said(capsys, pcaps / "cmtime.pcap")
+    more = len(seen["connections"]) - 2
+    assert f"not shown: {more} more connections; --format json has every one" in text
+    assert text.count("rdmacm-utils") == 2

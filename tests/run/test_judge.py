@@ -236,18 +236,80 @@ def test_path_and_tap_shift_what_is_due(tmp_path):
     assert int(seen.flows[0].verdicts.delay_sum_ps) == 4_000_000
 
 
-def test_a_sender_without_any_sign_of_dcqcn_is_called_that(tmp_path):
-    frames = [*marks(0, 200), *((t + 1.0, ack(int(t))) for t in range(0, 200, 10))]
-    probes = [
-        (t + 0.5, frame(A, B, 0x64, 1, t, struct.pack("!II", 1 << 31, 1) + bytes(256)))
-        for t in range(0, 200, 20)
+def datagrams(count, *, size=16, every=20.0, opcode=0x64, dqpn=0x99, src=A, dst=B):
+    """Small unreliable frames one way."""
+    body = struct.pack("!II", 0x1234, 0x77) if opcode == 0x64 else b""
+    return [
+        (n * every + (0.5 if src == A else 3.5), frame(src, dst, opcode, dqpn, n, body + bytes(size)))
+        for n in range(count)
     ]
-    seen = judged(tmp_path, [*frames, *probes])
+
+
+def to_and_fro(count, back=None, **how):
+    back = count if back is None else back
+    return [*datagrams(count, **how), *datagrams(back, src=B, dst=A, **how)]
+
+
+UNANSWERED = [*marks(0, 200), *((t + 1.0, ack(int(t))) for t in range(0, 200, 10))]
+MAD = {"size": 256, "dqpn": 1}
+
+
+@pytest.mark.parametrize(
+    ("more", "looks"),
+    [
+        (to_and_fro(10), True),
+        (to_and_fro(10, opcode=0xF0), True),  # an opcode no table knows
+        (to_and_fro(10, back=8), True),
+        ([], False),
+        (to_and_fro(7), False),
+        (to_and_fro(10, back=7), False),
+        (datagrams(10), False),
+        (to_and_fro(10, **MAD), False),  # management is no probe
+        (to_and_fro(10, size=1000), False),
+    ],
+)
+def test_a_sender_without_any_sign_of_dcqcn_is_called_that(tmp_path, more, looks):
+    seen = judged(tmp_path, [*UNANSWERED, *more])
     finding = rules(seen)["cnp.none"]
     assert finding.severity == "warning"
-    assert "no sign of DCQCN" in finding.text
-    assert "10 frames on QP 1" in finding.text
+    assert "it shows no sign of DCQCN" in finding.text
+    assert finding.text.endswith("; called that, not failed")
+    assert ("look like timing probes" in finding.text) == looks
     assert not seen.failed
+    flow = next(flow for flow in seen.as_json()["flows"] if flow["ce"])
+    assert flow["sign"] == "no sign of DCQCN"
+    assert (flow["probes"] is not None) == looks
+    if looks:
+        assert flow["probes"]["frames"][1] == 10
+        assert flow["probes"]["every_ns"] == 20_000
+
+
+def test_a_receiver_that_tells_others_has_a_notification_missing(tmp_path):
+    """The near miss: it does speak DCQCN, so this flow's marks were not answered."""
+    other = [(5.0, data(0, src="10.0.0.3", dqpn=0x33, ce=True)), (6.0, cnp(dst="10.0.0.3", dqpn=0x44))]
+    seen = judged(tmp_path, [*UNANSWERED, *other])
+    assert "cnp.none" not in rules(seen)
+    assert "send CNPs, but to others only" in rules(seen)["cnp.missing"].text
+    signs = {flow.key.dqpn: flow.sign for flow in seen.flows if flow.sums.ce}
+    assert signs == {0x22: "only others notified", 0x33: "notified"}
+
+
+def test_one_direction_is_called_that(tmp_path):
+    seen = judged(tmp_path, marks(0, 200))
+    assert "one direction only" in rules(seen)["cnp.none"].text
+    assert "no sign" not in rules(seen)["cnp.none"].text
+    assert [flow.sign for flow in seen.flows] == ["one direction only"]
+
+
+def test_probes_beside_data_that_was_never_marked(tmp_path):
+    plain = [(float(n), data(n)) for n in range(50)]
+    seen = judged(tmp_path, [*plain, *to_and_fro(12)])
+    finding = rules(seen)["cc.probes"]
+    assert finding.severity == "note"
+    assert finding.text.endswith("look like timing probes of another algorithm; called that, not failed")
+    assert [f.rule for f in seen.findings].count("cc.probes") == 1  # of the data, not of the probes
+    assert "cc.probes" not in rules(judged(tmp_path, [*plain, *datagrams(12)]))
+    assert "cc.probes" not in rules(judged(tmp_path, [*plain, *to_and_fro(12), (70.0, cnp())]))
 
 
 def test_not_ect_data_beside_ect_data(tmp_path):
