@@ -7,6 +7,7 @@
   const PALETTE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#8b5cf6", "#e11d48", "#65a30d", "#0d9488"];
   const NEUTRAL = "#8a8f98";
   const CURVE_HEIGHT = 190, LANE_HEIGHT = 20, GAP = 46, TOP = 34, BOTTOM = 46;
+  const LONG = 60, PRINTED = { width: 720, height: 700 }; // a picture on one sheet of A4 or Letter, below its heading
   const MOST_SHADES = 60, ROWS_AT_ONCE = 200;
   const SYMBOLS = { dot: "circle", ring: "circle-open", cross: "x-thin-open", tick: "line-ns-open" };
 
@@ -80,7 +81,7 @@
     const width = { main: 2, thin: 1, dotted: 1.2 }[curve.weight];
     return {
       type: "scatter", mode: "lines", x: curve.t, y: curve.v, xaxis: "x", yaxis: axis, meta: curve.group,
-      visible: isShown(curve.group), opacity: curve.weight === "thin" ? 0.55 : 1,
+      visible: isShown(curve.group), opacity: curve.weight === "thin" ? 0.75 : 1,
       line: { shape: curve.shape === "step" ? "hv" : "linear", width, color, dash: curve.weight === "dotted" ? "dot" : "solid" },
       hovertemplate: `${nameOf(curve)}: %{y:.4~g} ${panel.unit}<br>%{x:.6~g} ${page.time_unit}<extra></extra>`,
     };
@@ -210,9 +211,10 @@
       const drawn = state.all ? found : found.slice(0, ROWS_AT_ONCE);
       body.replaceChildren(...drawn.map(line));
       heads.forEach((head, c) => head.setAttribute("aria-sort", c !== state.column ? "none" : state.down ? "descending" : "ascending"));
-      status.textContent = found.length === rows.length ? `${rows.length} rows` : `${found.length} of ${rows.length} rows`;
+      const all = `${FORMATS.number(rows.length)} ${rows.length === 1 ? "row" : "rows"}`;
+      status.textContent = found.length === rows.length ? all : `${FORMATS.number(found.length)} of ${all}`;
       more.hidden = drawn.length === found.length;
-      more.textContent = `show all ${found.length}`;
+      more.textContent = `show all ${FORMATS.number(found.length)}`;
     }
 
     const filter = make("input", { type: "search", placeholder: "filter", "aria-label": `filter ${data.title}`, oninput: (event) => { state.words = event.target.value.toLowerCase().split(/\s+/).filter(Boolean); draw(); } });
@@ -244,7 +246,7 @@
   }
 
   document.title = `${page.title} · roce-pkt`;
-  const facts = make("dl", { class: "facts" }, ...page.facts.map(([name, value]) => make("div", {}, make("dt", {}, name), make("dd", {}, value))));
+  const facts = make("dl", { class: "facts" }, ...page.facts.map(([name, value]) => make("div", { class: value.length > LONG ? "long" : null }, make("dt", {}, name), make("dd", {}, value))));
   root.append(make("header", {}, make("h1", {}, page.title), make("button", { id: "theme", type: "button", onclick: flipTheme }, "light / dark")), facts);
   const keys = [...groups.keys()];
   if (page.panels.length) {
@@ -258,17 +260,18 @@
   if (page.panels.length) picture();
   else document.documentElement.dataset.ready = "yes";
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
-  let before = null;
+  let before = null, tall = 0;
   addEventListener("beforeprint", () => {
     before = document.documentElement.dataset.theme || "";
     document.documentElement.dataset.theme = "light";
     repaint();
-    if (chart.data) Plotly.relayout(chart, { width: 720 });
+    tall = chart.data ? chart.layout.height : 0;
+    if (chart.data) Plotly.relayout(chart, { width: PRINTED.width, height: Math.min(tall, PRINTED.height) });
   });
   addEventListener("afterprint", () => {
     if (before) document.documentElement.dataset.theme = before;
     else delete document.documentElement.dataset.theme;
     repaint();
-    if (chart.data) Plotly.relayout(chart, { width: null, autosize: true });
+    if (chart.data) Plotly.relayout(chart, { width: null, height: tall, autosize: true });
   });
 })();

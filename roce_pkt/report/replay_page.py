@@ -22,6 +22,7 @@ from roce_pkt.report.page import (
 )
 from roce_pkt.run import judge
 from roce_pkt.run.observation import Observation, ObservedFlow
+from roce_pkt.run.pacing import WORDS
 from roce_pkt.run.parameter_list import used
 from roce_pkt.run.sums import Pause
 from roce_pkt.run.track import COLUMNS, SHARE_COLUMNS, SHOWN_VERDICTS, FlowTrack, Track
@@ -76,7 +77,7 @@ def _facts(seen: Observation) -> list[tuple[str, str]]:
     setup = seen.setup
     line = "unknown" if setup.line_rate_bps is None else format_rate(setup.line_rate_bps)
     pace = format_time_ns(setup.np.interval_ps / PS_PER_NS)
-    scope = setup.as_json()["np.scope"]
+    scope = str(setup.as_json()["np.scope"])
     facts = [
         ("frames", f"{seen.frames:,}"),
         ("RoCE", f"{seen.roce:,}"),
@@ -84,7 +85,10 @@ def _facts(seen: Observation) -> list[tuple[str, str]]:
         ("flows", f"{len(seen.flows):,}"),
         ("profile", setup.profile),
         ("line rate", line),
-        ("one CNP per", f"{pace} and {scope} ({seen.paced.interval_from}, {seen.paced.scope_from})"),
+        (
+            "at most one CNP",
+            f"per {pace} ({seen.paced.interval_from}), each {WORDS[scope]} ({seen.paced.scope_from})",
+        ),
         ("tap", setup.tap),
     ]
     if seen.paced.text:
