@@ -2,7 +2,8 @@
 
 Times in a capture are throttled already: a message that begins within a round trip of its
 predecessor's end waited for it, and will again; any other gap is the application's own and stays.
-Messages that follow each other so, and are of one length, become one queue pair of the engine.
+Messages that follow each other so become one queue pair of the engine, each with its own length.
+Datagrams wait for nothing: each is posted when it was captured, or as soon as it can after that.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ LEAST_TRIP_NS = 10_000
 """A gap below this is never an application's."""
 GAPS = 4
 """A throttled sender takes some of its own packet gaps before it begins anew."""
+MOST_LENGTHS = 100
+"""Different lengths told of one queue pair."""
+MOST_BYTES = 1 << 31
+"""Octets of the longest message there is."""
 STRETCH = 4
 """The driven run may last this much longer than the capture."""
 
@@ -47,19 +52,26 @@ class Train:
     Args:
         flow: The flow of its requests.
         key: The flow's name.
-        verb: `send`, `write` or `read`.
+        verb: `send`, `write`, `read`, `cmp_swp` or `fetch_add`.
+        transport: `rc`, `uc` or `ud`.
         messages: The messages.
     """
 
     flow: int
     key: FlowKey
     verb: str
+    transport: str
     messages: list[Message]
 
     @property
     def octets(self) -> int:
-        """Length of each message: their mean, where they differ."""
+        """Mean length of a message."""
         return max(round(sum(m.octets for m in self.messages) / len(self.messages)), 1)
+
+    @property
+    def listed(self) -> bool:
+        """Whether its messages differ, in length or in that each has a time."""
+        return self.transport == "ud" or len({m.octets for m in self.messages}) > 1
 
     @property
     def completion_ns(self) -> int | None:
@@ -92,8 +104,10 @@ class Driven:
             train.key._asdict()
             | {
                 "verb": train.verb,
+                "transport": train.transport,
                 "messages": len(train.messages),
                 "message_bytes": train.octets,
+                "lengths": sorted({message.octets for message in train.messages})[:MOST_LENGTHS],
                 "start_ns": train.messages[0].first_ns,
                 "captured_completion_ns": train.completion_ns,
                 "driven_completion_ns": flow.completion_ns,
@@ -133,6 +147,7 @@ def drive(
     scenario = load(fabric, {"traffic": _PLAIN})
     survey, messages, trip_ns = _demand(capture)
     trains = _trains(survey, messages, trip_ns, open_loop=open_loop)
+    trains.sort(key=lambda train: train.listed)  # lists come last among an engine's queue pairs
     if not trains:
         raise ScenarioError("--fabric", f"{capture.path} holds no message of a queue pair to drive with")
     hosts = _hosts(trains)
@@ -140,9 +155,9 @@ def drive(
         what = f"{scenario.fabric.hosts}, but the capture's messages are between {len(hosts)} hosts"
         raise ScenarioError(f"{scenario.name}: fabric.hosts", what)
     origin_ns = min(train.messages[0].first_ns for train in trains)
-    traffic = tuple(_traffic(train, hosts, origin_ns) for train in trains)
+    traffic = tuple(_traffic(train, hosts, origin_ns, scenario.host.mtu_bytes) for train in trains)
     duration_ps = max(scenario.duration_ps, STRETCH * max(survey.duration_ns, 1) * PS_PER_NS)
-    written = scenario.written | {"traffic": [_written(train, hosts, origin_ns) for train in trains]}
+    written = scenario.written | {"traffic": [_written(table) for table in traffic]}
     written |= {"duration": f"{duration_ps}ps", "measure_from": "0us"}
     driven = replace(scenario, traffic=traffic, duration_ps=duration_ps, measure_from_ps=0, written=written)
     seen = None if watch is None else watch(driven)
@@ -152,7 +167,7 @@ def drive(
         on_samples=None if seen is None else seen.samples,
         on_rows=None if seen is None else seen.rows,
     )
-    return Driven(trains, result, _findings(trains))
+    return Driven(trains, result, _findings(trains, scenario))
 
 
 def _demand(capture: Capture) -> tuple[Survey, list[Message], int]:
@@ -194,8 +209,10 @@ def _trains(survey: Survey, messages: list[Message], trip_ns: int, *, open_loop:
     out: list[Train] = []
     for message in messages:
         train = out[-1] if out else None
-        if train is None or train.flow != message.flow or open_loop or not _follows(train, message, trip_ns):
-            out.append(Train(message.flow, survey.flows.name(message.flow), message.verb, [message]))
+        alone = open_loop and message.transport != "ud"
+        if train is None or train.flow != message.flow or alone or not _follows(train, message, trip_ns):
+            name = survey.flows.name(message.flow)
+            out.append(Train(message.flow, name, message.verb, message.transport, [message]))
         else:
             train.messages.append(message)
     return out
@@ -204,8 +221,10 @@ def _trains(survey: Survey, messages: list[Message], trip_ns: int, *, open_loop:
 def _follows(train: Train, message: Message, trip_ns: int) -> bool:
     before = train.messages[-1]
     end_ns = before.last_ns
-    if end_ns is None or train.verb != message.verb:
+    if end_ns is None or (train.verb, train.transport) != (message.verb, message.transport):
         return False
+    if message.transport == "ud":
+        return True
     return message.first_ns <= end_ns + trip_ns + GAPS * before.gap_ns
 
 
@@ -216,35 +235,55 @@ def _hosts(trains: list[Train]) -> dict[str, int]:
     return {name: host for host, name in enumerate(ordered)}
 
 
-def _traffic(train: Train, hosts: dict[str, int], origin_ns: int) -> Traffic:
-    return replace(
+def _traffic(train: Train, hosts: dict[str, int], origin_ns: int, mtu_bytes: int) -> Traffic:
+    begun = train.messages[0].first_ns
+    plain = replace(
         read_text(f"traffic = {_PLAIN}").traffic[0],
         pairs=((hosts[train.key.src], hosts[train.key.dst]),),
         verb=train.verb,
+        transport=train.transport,
         message_bytes=train.octets,
         count=len(train.messages),
-        start_ps=(train.messages[0].first_ns - origin_ns) * PS_PER_NS,
+        start_ps=(begun - origin_ns) * PS_PER_NS,
+    )
+    if not train.listed:
+        return plain
+    datagrams = train.transport == "ud"
+    most = mtu_bytes if datagrams else MOST_BYTES
+    return replace(
+        plain,
+        pattern="messages",
+        message_bytes=min(train.octets, most),
+        lengths=tuple(min(max(message.octets, 1), most) for message in train.messages),
+        times_ps=tuple((m.first_ns - begun) * PS_PER_NS for m in train.messages) if datagrams else (),
     )
 
 
-def _written(train: Train, hosts: dict[str, int], origin_ns: int) -> dict[str, Any]:
+def _written(traffic: Traffic) -> dict[str, Any]:
     """The table as a scenario file would state it."""
-    return {
-        "pattern": "flows",
-        "pairs": [[hosts[train.key.src], hosts[train.key.dst]]],
-        "verb": train.verb,
-        "message": f"{train.octets}B",
-        "count": len(train.messages),
-        "start": f"{train.messages[0].first_ns - origin_ns}ns",
+    table: dict[str, Any] = {
+        "pattern": traffic.pattern,
+        "pairs": [list(pair) for pair in traffic.pairs],
+        "verb": traffic.verb,
+        "transport": traffic.transport,
+        "message": f"{traffic.message_bytes}B",
+        "count": traffic.count,
+        "start": f"{traffic.start_ps // PS_PER_NS}ns",
     }
+    if traffic.lengths:
+        table["lengths"] = list(traffic.lengths)
+    if traffic.times_ps:
+        table["times"] = [f"{time_ps // PS_PER_NS}ns" for time_ps in traffic.times_ps]
+    return table
 
 
-def _findings(trains: list[Train]) -> list[Finding]:
-    out = []
-    mixed = [train for train in trains if len({message.octets for message in train.messages}) > 1]
-    if mixed:
-        text = f"{len(mixed)} queue pairs send messages of several lengths in a row; driven with their mean"
-        out.append(Finding("drive.mean-length", "note", text))
+def _findings(trains: list[Train], scenario: Scenario) -> list[Finding]:
+    out: list[Finding] = []
+    mtu = scenario.host.mtu_bytes
+    large = sum(m.octets > mtu for train in trains if train.transport == "ud" for m in train.messages)
+    if large:
+        text = f"{large} datagrams are longer than the fabric's MTU of {mtu} octets and are cut to it"
+        out.append(Finding("drive.datagrams", "warning", text))
     cut = sum(train.completion_ns is None for train in trains)
     if cut:
         text = f"the capture ends before the last message of {cut} queue pairs does"

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from roce_pkt.errors import ScenarioError
 from roce_pkt.scenario.schema import SCRIPTED, Scenario, Traffic
 
+LISTED = "messages"
+"""The scripted pattern whose messages wait for nobody."""
 Where = Callable[[tuple[str | int, ...]], str]
 TAP = re.compile(r"host(\d+)|switch(\d+):(\d+)")
 
@@ -112,9 +114,9 @@ def _traffic(where: Where, scenario: Scenario, index: int, traffic: Traffic) -> 
         known("receiver", (traffic.receiver,))
         if traffic.receiver in traffic.senders:
             reject("senders", f"host {traffic.receiver} is the receiver and cannot send to itself")
-    if traffic.pattern == "flows":
+    if traffic.pattern in ("flows", LISTED):
         if not traffic.pairs:
-            reject("pairs", "pattern flows needs pairs, e.g. [[0, 2], [1, 2]]")
+            reject("pairs", f"pattern {traffic.pattern} needs pairs, e.g. [[0, 2], [1, 2]]")
         for pair in traffic.pairs:
             known("pairs", pair)
             if pair[0] == pair[1]:
@@ -133,7 +135,15 @@ def _traffic(where: Where, scenario: Scenario, index: int, traffic: Traffic) -> 
         )
     if traffic.verb in ("atomic", "cmp_swp", "fetch_add", "atomic_write") and traffic.message_bytes != 8:
         reject("message", "an atomic works on 8B")
-    if traffic.pattern in SCRIPTED and traffic.transport not in ("rc", "xrc"):
+    if traffic.pattern == LISTED:
+        if 0 in traffic.lengths:
+            reject("lengths", "a message is 1 octet to 2 GiB")
+        if traffic.times_ps and len(traffic.times_ps) != max(len(traffic.lengths), traffic.count, 1):
+            reject("times", "as many times as messages, or none")
+        if traffic.transport == "ud" and max(traffic.lengths, default=0) > scenario.host.mtu_bytes:
+            most = scenario.host.mtu_bytes
+            reject("lengths", f"a UD message fits one packet, at most {most} octets (host.mtu)")
+    elif traffic.pattern in SCRIPTED and traffic.transport not in ("rc", "xrc"):
         reject("transport", f"messages of {traffic.pattern} wait for each other, which needs rc or xrc")
     if traffic.sizes == "uniform" and traffic.message_min_bytes > traffic.message_bytes:
         reject("message_min", "above the largest message (message)")

@@ -167,6 +167,17 @@ def texts(default: list[str], doc: str) -> Any:
     return _row(read, default, "a list of texts", doc)
 
 
+def times(default: list[str], doc: str) -> Any:
+    """A list of times with units."""
+
+    def read(value: Any, where: str) -> tuple[int, ...]:
+        if not isinstance(value, list):
+            raise ScenarioError(where, f"{value!r} is not a list of times")
+        return tuple(parse_time_ps(v, where) for v in value)
+
+    return _row(read, default, "a list of times such as 55us", doc)
+
+
 def pairs(default: list[list[int]], doc: str) -> Any:
     """A list of [source, destination] host numbers."""
     one = _number(int, 0, 1 << 20)

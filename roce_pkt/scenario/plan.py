@@ -157,7 +157,7 @@ class _Layout:
             for n in mine:
                 m, after = script.messages[n], [place[k] for k in waiting.get(n, ())]
                 verb = VERB_NUMBER[m.verb]
-                ready, delay = traffic.start_ps, m.delay_ps
+                ready, delay = traffic.start_ps + m.ready_ps, m.delay_ps
                 self._rows.append(
                     (number, verb, len(m.after), len(after), len(self._nexts), m.length, ready, delay)
                 )

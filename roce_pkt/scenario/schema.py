@@ -15,10 +15,10 @@ from roce_pkt.scenario.look import Look
 
 PATTERNS = (
     "incast", "permutation", "all-to-all", "flows", "ring-allreduce", "tree-allreduce", "pipeline",
-    "moe-alltoall", "storage-mix",
+    "moe-alltoall", "storage-mix", "messages",
 )  # fmt: skip
 SCRIPTED = PATTERNS[4:]
-"""Patterns whose messages wait for each other."""
+"""Patterns whose messages are listed one by one, most of them waiting for each other."""
 VERBS = (
     "send", "send_imm", "send_inv", "write", "write_imm", "read", "atomic", "cmp_swp", "fetch_add", "flush",
     "atomic_write",
@@ -199,7 +199,11 @@ class Traffic:
     pattern: str = f.choice("incast", "who sends to whom", *PATTERNS)
     senders: tuple[int, ...] = f.numbers([], "hosts that send (none = all others)", 4095)
     receiver: int = f.integer(0, "incast: the host that receives", 0, 4095)
-    pairs: tuple[tuple[int, int], ...] = f.pairs([], "flows: [source, destination] of each")
+    pairs: tuple[tuple[int, int], ...] = f.pairs([], "flows, messages: [source, destination] of each")
+    lengths: tuple[int, ...] = f.numbers([], "messages: octets of each, in order (none = `message`)", 1 << 31)
+    times_ps: tuple[int, ...] = f.times(
+        [], "messages: earliest posting of each, after `start` (none = at once)"
+    )
     verb: str = f.choice("write", "operation", *VERBS)
     transport: str = f.choice("rc", "service", "rc", "uc", "ud", "xrc")
     message_bytes: int = f.size("1MB", "octets of a message (its largest, or its median, by sizes)")

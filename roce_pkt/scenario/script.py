@@ -28,6 +28,7 @@ class Message:
         length: Octets.
         after: Messages it waits for, by their number in the script.
         delay_ps: Time from the last of them to its posting.
+        ready_ps: Time from the traffic's start before which it is not posted.
     """
 
     connection: int
@@ -36,6 +37,7 @@ class Message:
     length: int
     after: tuple[int, ...]
     delay_ps: int
+    ready_ps: int = 0
 
 
 @dataclass(slots=True)
@@ -171,11 +173,23 @@ def _storage_mix(script: Script, hosts: list[int], traffic: Traffic, dice: rando
                 done.append(script.post(link, "send", RESPONSE_BYTES, [data], backwards=True))
 
 
+def _messages(script: Script, hosts: list[int], traffic: Traffic, dice: random.Random) -> None:
+    """A list of messages over each queue pair, none waiting for more than its time and its turn."""
+    del hosts, dice
+    lengths = traffic.lengths or (traffic.message_bytes,) * _rounds(traffic, 1)
+    times = traffic.times_ps or (0,) * len(lengths)
+    for a, b in traffic.pairs:
+        for link in script.connect(a, b, traffic.qps):
+            for length, ready_ps in zip(lengths, times, strict=True):
+                script.messages.append(Message(link, False, traffic.verb, length, (), 0, ready_ps))
+
+
 PATTERNS: dict[str, Callable[[Script, list[int], Traffic, random.Random], None]] = {
     "ring-allreduce": _ring_allreduce,
     "tree-allreduce": _tree_allreduce,
     "pipeline": _pipeline,
     "moe-alltoall": _moe_alltoall,
     "storage-mix": _storage_mix,
+    "messages": _messages,
 }
 """Scripted patterns by name."""

@@ -102,12 +102,90 @@ def test_what_follows_at_once_waits_and_what_comes_later_starts_then(tmp_path):
     assert [len(train.messages) for train in apart.trains] == [1] * 4
 
 
-def test_lengths_that_differ_are_driven_with_their_mean_and_that_is_said(tmp_path):
-    driven = drive(
-        open_capture(pcap(tmp_path / "c.pcap", [(0.0, only(0, 512)), (3.0, only(1, 1024))])), FABRIC
-    )
-    assert driven.trains[0].octets == 768
-    assert "drive.mean-length" in {f.rule for f in driven.findings}
+def test_lengths_that_differ_are_driven_each_as_it_is(tmp_path):
+    lengths = [512, 1024, 64, 1024, 700]
+    frames = [(n * 3.0, only(n, length)) for n, length in enumerate(lengths)]
+    driven = drive(open_capture(pcap(tmp_path / "c.pcap", frames)), FABRIC)
+    (train,) = driven.trains
+    assert [message.octets for message in train.messages] == lengths
+    (table,) = driven.result.scenario["traffic"]
+    assert (table["pattern"], table["lengths"]) == ("messages", lengths)
+    (flow,) = driven.result.flows
+    assert (flow.messages, flow.times.count) == (5, 5)
+    assert driven.findings == []
+    assert driven.as_json()["flows"][0]["lengths"] == sorted(set(lengths))
+    again = simulate(read_text(WRITTEN.format(table=toml(table))))
+    assert [f.completion_ns for f in again.flows] == [f.completion_ns for f in driven.result.flows]
+
+
+WRITTEN = 'name = "small"\nduration = "1ms"\n[fabric]\nhosts = 3\n[[traffic]]\n{table}\n'
+
+
+def toml(table):
+    return "\n".join(f"{key} = {json.dumps(value)}" for key, value in table.items())
+
+
+def test_a_longer_message_takes_longer_than_the_mean_would(tmp_path):
+    """The near miss of averaging: a large message last, behind small ones, ends when all octets have left."""
+    small = [(n * 3.0, only(n, 64)) for n in range(4)]
+    large = [(12.0, only(4, 1024))]
+    (flow,) = drive(open_capture(pcap(tmp_path / "c.pcap", small + large)), FABRIC).result.flows
+    assert flow.times.count == 5
+    assert flow.goodput_bps == pytest.approx((4 * 64 + 1024) * 8e9 / flow.completion_ns, rel=1e-6)
+
+
+def ud(psn, size=256):
+    body = struct.pack("!II", 0x1234, 0x11) + bytes(size)
+    return frame(SENDER, RECEIVER, 0x64, 0x33, psn, body)
+
+
+def test_datagrams_keep_their_times_and_lengths(tmp_path):
+    """40 us apart, more than a round trip: one queue pair all the same, and nothing waits for an answer."""
+    frames = [(n * 40.0, ud(n, 64 + 4 * n)) for n in range(5)]
+    driven = drive(open_capture(pcap(tmp_path / "c.pcap", frames)), FABRIC)
+    (train,) = driven.trains
+    assert (train.transport, train.verb, len(train.messages)) == ("ud", "send", 5)
+    (table,) = driven.result.scenario["traffic"]
+    assert (table["transport"], table["lengths"]) == ("ud", [64, 68, 72, 76, 80])
+    assert table["times"] == ["0ns", "40000ns", "80000ns", "120000ns", "160000ns"]
+    (flow,) = driven.result.flows
+    assert (flow.messages, flow.completion_ns) == (5, pytest.approx(160_000, abs=2000))
+
+
+def test_management_is_nobody_s_demand_and_a_long_datagram_is_cut_and_said(tmp_path):
+    mad = frame(SENDER, RECEIVER, 0x64, 1, 0, struct.pack("!II", 1 << 31, 1) + bytes(256))
+    driven = drive(open_capture(pcap(tmp_path / "c.pcap", [(0.0, mad), (5.0, ud(0, 2048))])), FABRIC)
+    assert [(train.key.dqpn, train.transport) for train in driven.trains] == [(0x33, "ud")]
+    (finding,) = driven.findings
+    assert (finding.rule, finding.severity) == ("drive.datagrams", "warning")
+    assert driven.result.scenario["traffic"][0]["lengths"] == [1024]
+
+
+@pytest.mark.parametrize(("opcode", "verb"), [(0x13, "cmp_swp"), (0x14, "fetch_add")])
+def test_atomics_are_driven_as_atomics(tmp_path, opcode, verb):
+    ask = struct.pack("!QIQQ", 0x1000, 0x1234, 1, 0)
+    answer = struct.pack("!BBHQ", 0x1F, 0, 1, 7)
+    frames = []
+    for n in range(3):
+        frames.append((n * 6.0, frame(SENDER, RECEIVER, opcode, 0x22, n, ask)))
+        frames.append((n * 6.0 + 4.0, frame(RECEIVER, SENDER, 0x12, 0x11, n, answer)))
+    driven = drive(open_capture(pcap(tmp_path / "c.pcap", frames)), FABRIC)
+    (train,) = driven.trains
+    assert (train.verb, train.transport, train.completion_ns) == (verb, "rc", 16_000)
+    assert [(m.octets, m.last_ns - m.first_ns) for m in train.messages] == [(8, 4000)] * 3
+    (flow,) = driven.result.flows
+    assert (flow.verb, flow.messages) == (verb, 3)
+
+
+def test_plain_and_listed_queue_pairs_keep_to_their_own_results(tmp_path):
+    """Lists come last in the engine: rows must still be of their own queue pair."""
+    mixed = [(n * 3.0, only(n, length)) for n, length in enumerate([512, 1024])]
+    plain = [
+        (n * 3.0 + 1, frame("10.0.0.3", RECEIVER, 0x0A, 0x44, n, reth(256) + bytes(256))) for n in range(3)
+    ]
+    driven = drive(open_capture(pcap(tmp_path / "c.pcap", sorted(mixed + plain, key=lambda f: f[0]))), FABRIC)
+    rows = {train.key.dqpn: (len(train.messages), flow.messages) for train, flow in driven.rows()}
+    assert rows == {0x22: (2, 2), 0x44: (3, 3)}
 
 
 def test_too_few_hosts_and_nothing_to_drive_with(tmp_path, pcaps):

@@ -148,7 +148,7 @@ WORDS = st.fixed_dictionaries(
 @given(WORDS, st.sampled_from(ib.PATH_MTUS_BYTES), st.integers(2, 5), st.integers(1, 9), st.integers(0, 3))
 def test_rules_hold_over_random_scenarios(tmp_path_factory, words, mtu, hosts, every, coalesce):
     traffic = "\n".join(f"{k} = {v!r}" for k, v in words.items())
-    if words["pattern"] == "flows":
+    if words["pattern"] in ("flows", "messages"):
         traffic += "\npairs = [[1, 0]]"
     text = (
         f"duration = '50ms'\n[fabric]\nhosts = {hosts}\n[host]\nmtu = {mtu}\n"
