@@ -131,7 +131,7 @@ def test_a_longer_message_takes_longer_than_the_mean_would(tmp_path):
     large = [(12.0, only(4, 1024))]
     (flow,) = drive(open_capture(pcap(tmp_path / "c.pcap", small + large)), FABRIC).result.flows
     assert flow.times.count == 5
-    assert flow.goodput_bps == pytest.approx((4 * 64 + 1024) * 8e9 / flow.completion_ns, rel=1e-6)
+    assert flow.goodput_bps == pytest.approx((4 * 64 + 1024) * 8e9 / flow.completion_ns, rel=1e-3)
 
 
 def ud(psn, size=256):
