@@ -39,7 +39,16 @@ _PACKAGE = Path(__file__).resolve().parent
 _ROOM_SOURCES = {
     "capture": ("jit.py", "capture", "wire"),
     "cc": ("jit.py", "cc"),
-    "engine": ("jit.py", "cc", "endpoint", "engine", "fabric"),
+    "engine": (
+        "jit.py",
+        "cc",
+        "endpoint",
+        "engine",
+        "fabric",
+        "edit/choose.py",
+        "scenario/dice.py",
+        "scenario/fault.py",
+    ),
     "flows": ("jit.py", "capture/columns.py", "flows", "wire"),
     "run": ("jit.py", "cc", "endpoint", "fabric/pause.py", "run"),
     "traffic": (

@@ -71,6 +71,8 @@ def simulate(
     """
     from dataclasses import replace
 
+    from roce_pkt.edit.impair import truth_path
+    from roce_pkt.files import whole_file
     from roce_pkt.run import simulate as room
     from roce_pkt.units import parse_time_ps
 
@@ -86,7 +88,8 @@ def simulate(
     if output and not loaded.taps:
         raise InputError("-o needs a place to record: taps in the scenario, or --tap host2")
     files = (("--events", events), ("--series", series), ("--png", png), ("--report", report), ("-o", output))
-    for option, file in files:
+    truth = truth_path(output) if output and loaded.fault else None
+    for option, file in (*files, ("-o", truth)):
         if file and Path(file).exists() and not force:
             raise InputError(f"{option} {file}: exists already; give --force to replace it")
     with ExitStack() as stack:
@@ -102,6 +105,9 @@ def simulate(
             sample_every_ps=parse_time_ps(every, "--every"),
             progress=stack.enter_context(_progress(loaded.duration_ps)),
         )
+        if truth:
+            stream = stack.enter_context(whole_file(truth, force=force))
+            stream.writelines(json.dumps(line).encode() + b"\n" for line in result.faults)
     if page is not None:
         _draw(page.page(loaded.name, result), report, png, force=force)
     if form is Format.JSON:

@@ -9,6 +9,7 @@ from roce_pkt.errors import InputError, nearest
 from roce_pkt.scenario.fault import Fault
 from roce_pkt.wire import ib, net
 from roce_pkt.wire.dissection import Dissection, Layer
+from roce_pkt.wire.frame import dissect
 from roce_pkt.wire.header import Header
 
 Detail = dict[str, int | str]
@@ -111,3 +112,16 @@ def _field(octets: bytes, read: Dissection, fault: Fault, dice: random.Random) -
         return None
     packed = layer.header.pack(layer.values | {name: value})
     return replaced(octets, layer.offset, packed), {"field": fault.field, "was": was, "now": value}
+
+
+def intact(sent: bytes, came: bytes) -> bool:
+    """Whether a receiver takes the frame: unchanged, or changed only where no check covers it."""
+    if sent == came:
+        return True
+    if len(sent) != len(came) or sent[:6] != came[:6]:
+        return False
+    read = dissect(came)
+    ip = next((layer for layer in read.layers if layer.header is net.IPV4), None)
+    if ip is not None and not net.ipv4_checksum_ok(came[ip.offset : ip.end]):
+        return False
+    return bool(read.status == "ok" and read.icrc is not None and read.icrc.ok)

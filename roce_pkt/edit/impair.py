@@ -199,7 +199,7 @@ class Impairer:
         if rule.fault.do == "ce":
             changed = act.marked(octets, read)
         else:
-            changed = act.corrupted(octets, read, rule.fault, rule.dice)
+            changed = act.corrupted(octets, read, rule.fault, rule.random)
         return None if changed is None else (record._replace(octets=changed[0]), changed[1])
 
     def _wait(self, record: Record, entries: list[_Entry], fault: Fault, flow: Flow) -> None:

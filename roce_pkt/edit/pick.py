@@ -15,8 +15,10 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from roce_pkt import psn as serial
+from roce_pkt.edit.choose import CERTAIN, chooses, fits
 from roce_pkt.errors import InputError
-from roce_pkt.scenario.fault import Fault
+from roce_pkt.scenario import dice
+from roce_pkt.scenario.fault import ANY, Fault
 from roce_pkt.wire import ib, net
 from roce_pkt.wire.dissection import Dissection
 from roce_pkt.wire.opcode import OPCODES, parse_opcode
@@ -28,7 +30,9 @@ MOST_PACKETS = 1 << 22
 """Packets whose occurrences are remembered; older ones are forgotten."""
 MOST_STARTS = 1 << 16
 """Messages of a flow whose beginning is remembered, for packets that are sent again."""
-_SPACES = {"read_response": 1, "atomic_ack": 1, "ack": 2}
+STREAM = 4 << 20
+"""First stream of chance for faults."""
+SPACES = {"read_response": 1, "atomic_ack": 1, "ack": 2}
 """Packets of one flow that share a PSN without being the same packet again."""
 _MAPPED = 0xFFFF << 32
 
@@ -111,41 +115,25 @@ class Rule:
 
     def __init__(self, number: int, fault: Fault, seed: int) -> None:
         self.number, self.fault = number, fault
-        self.dice = random.Random(f"{seed}/{number}")
-        self._src = address_number(fault.src) if fault.src else None
-        self._dst = address_number(fault.dst) if fault.dst else None
-        self._opcode = parse_opcode(fault.opcode) if fault.opcode else None
-        self._fitted = self._hits = self._left = 0
+        self.random = random.Random(f"{seed}/{number}")
+        self.src = address_number(fault.src) if fault.src else ANY
+        self.dst = address_number(fault.dst) if fault.dst else ANY
+        self.opcode = parse_opcode(fault.opcode) if fault.opcode else ANY
+        self.qp, self.psn, self.message = fault.qp, fault.psn, fault.message
+        self.occurrence, self.nth = fault.occurrence, fault.nth
+        self.count, self.burst = fault.count, fault.burst
+        self.chance = round(fault.probability * CERTAIN)
+        self.dice, self.dice_step = dice.stream_of(seed, STREAM + number)
+        self.fitted = self.hits = self.left = 0
 
     def fits(self, facts: Facts, message: int, occurrence: int) -> bool:
         """Whether all choosers that look at the frame alone agree."""
-        fault = self.fault
         source, destination, qp = facts.flow
-        return (
-            (self._src is None or self._src == source)
-            and (self._dst is None or self._dst == destination)
-            and fault.qp in (-1, qp)
-            and self._opcode in (None, facts.opcode)
-            and fault.psn in (-1, facts.psn)
-            and fault.message in (0, message)
-            and fault.occurrence in (0, occurrence)
-        )
+        return fits(self, source, destination, qp, facts.opcode, facts.psn, message, occurrence)
 
     def chooses(self) -> bool:
         """Whether a fitting frame is hit, by order, chance and burst."""
-        fault = self.fault
-        self._fitted += 1
-        if fault.count and self._hits >= fault.count:
-            return False
-        if not self._left:
-            by_order = fault.nth in (0, self._fitted)
-            by_chance = fault.probability >= 1 or self.dice.random() < fault.probability
-            if not (by_order and by_chance):
-                return False
-            self._left = fault.burst
-        self._left -= 1
-        self._hits += 1
-        return True
+        return chooses(self)
 
 
 class Picker:
@@ -171,7 +159,7 @@ class Picker:
 
     def _occurrence(self, facts: Facts) -> int:
         op = OPCODES.get(facts.opcode)
-        key = (facts.flow, facts.psn, _SPACES.get(op.operation, 0) if op else 0)
+        key = (facts.flow, facts.psn, SPACES.get(op.operation, 0) if op else 0)
         if len(self._seen) >= MOST_PACKETS:
             for old in list(self._seen)[: MOST_PACKETS // 4]:
                 del self._seen[old]

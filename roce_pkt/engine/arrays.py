@@ -45,6 +45,12 @@ class Arrays:
     wait: NDArray[Any]
     next: NDArray[Any]
     manner: NDArray[Any]
+    rule: NDArray[Any]
+    hit: NDArray[Any]
+    seen: NDArray[Any]
+    opcode: NDArray[Any]
+    headers: NDArray[Any]
+    unchecked: NDArray[Any]
 
     def connect(self, w: Any) -> None:
         """Write every array's address and length into `w`."""
@@ -61,6 +67,9 @@ class Arrays:
             ("row_limit", self.row),
             ("frame_limit", self.frame),
             ("sample_limit", self.queues),
+            ("rules", self.rule),
+            ("hit_limit", self.hit),
+            ("seen_slots", self.seen),
         ):
             w[name] = len(array)
         w["blocks"] = blocks_of(len(self.node))

@@ -23,6 +23,7 @@ from roce_pkt.engine.records import (
     ATOMIC_REQUEST,
     ATOMIC_RESPONSE,
     CNP,
+    DAMAGED,
     DATA,
     ECHO,
     FIRST,
@@ -238,6 +239,9 @@ def react(w, h, q, x, f, t):
     """An acknowledgement, a refusal or a notification reaches the sender."""
     kind = f.kind
     trace = w.trace
+    if kind == DAMAGED:
+        q.damaged += 1  # a wrong ICRC: dropped silently
+        return
     if q.listed and kind != CNP and not answered(w, h, q, f.psn + 1 if kind == ACK else f.psn, t):
         return
     if kind == ACK:

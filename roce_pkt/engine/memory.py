@@ -20,7 +20,7 @@ from numba.extending import intrinsic, register_jitable
 
 from roce_pkt.cc import dcqcn, feedback
 from roce_pkt.endpoint import notification, rc_selective
-from roce_pkt.engine import list_records, records
+from roce_pkt.engine import fault_records, list_records, records
 
 WORD = ir.IntType(64)
 
@@ -127,6 +127,9 @@ work_at = _records("work", list_records.WORK)
 message_at = _records("message", list_records.MESSAGE)
 wait_at = _records("wait", list_records.WAIT)
 manner_at = _records("manner", list_records.MANNER)
+rule_at = _records("rule", fault_records.RULE)
+hit_at = _records("hit", fault_records.HIT)
+seen_at = _records("seen", fault_records.SEEN)
 _cc_at = _records("cc", dcqcn.PARAMETERS.dtype)
 _np_at = _records("np", notification.PARAMETERS.dtype)
 tree_at, set_tree = _integers("tree", types.int64, 64)
@@ -135,6 +138,9 @@ top_at, set_top = _integers("top", types.int64, 64)
 queues_at, set_queues = _integers("queues", types.int64, 64)
 path_at, _ = _integers("path", types.uint32, 32)
 next_at, _ = _integers("next", types.uint32, 32)
+opcode_at, _ = _integers("opcode", types.uint32, 32)
+headers_at, _ = _integers("headers", types.uint32, 32)
+unchecked_at, _ = _integers("unchecked", types.uint32, 32)
 telemetry_at, set_telemetry = _integers("telemetry", types.uint64, 64)
 histogram_at, set_histogram = _integers("histogram", types.uint32, 32)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from roce_pkt.cc.law import NEVER_PS
-from roce_pkt.engine import rows
+from roce_pkt.engine import faults, rows
 from roce_pkt.engine.memory import cold, group_at, line_at, packet_at, port_at
 from roce_pkt.engine.pool import give
 from roce_pkt.engine.port import cell_of, tell
@@ -74,5 +74,7 @@ def pause_timers(w, p, t):
             if group_at(w, cell_of(p, class_)).refresh_due_ps <= t:
                 tell(w, p, class_, w.quanta, t)
             due = min(due, group_at(w, cell_of(p, class_)).refresh_due_ps)
+    if d.held != np.uint32(0):
+        due = min(due, faults.release(w, d, np.uint32(0), np.int64(-1), t))
     d.pause_due_ps = due
     arm(w, d.base, d.pause_leaf, due)

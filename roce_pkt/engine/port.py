@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roce_pkt.engine import reaction, rows
+from roce_pkt.engine import faults, reaction, rows
 from roce_pkt.engine.memory import (
     cold,
     group_at,
@@ -219,7 +219,9 @@ def lose(w, p, d, x, f, t):
 
 @cold
 def discarded(w, p, d, x, f, t):
-    """The watchdog drops the frames of a stormy class where they would have been sent."""
+    """A frame is lost where it would have been sent: to a fault, or to the watchdog in a stormy class."""
+    if d.host:
+        return faults.strike(w, p, d, x, t)
     if f.kind == PAUSE or not d.discards >> f.class_ & 1:
         return False
     lose(w, p, d, x, f, t)

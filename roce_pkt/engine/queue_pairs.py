@@ -119,6 +119,7 @@ def lay_out(scenario: Scenario, sizes: FrameSizes) -> QueuePairs:
     half["dst"][requester], half["dst"][responder] = dst, src
     sport = sport_from_qpns(qpn, qpn[half["peer"]])
     half["hash"] = ecmp.flow_hashes(host_of_half, half["dst"].astype(np.int64), sport, scenario.seed)
+    half["qpn"], half["start_psn"] = qpn, psns
     _common(scenario, half, sizes)
     for traffic in scenario.traffic:
         mine = np.array([n for n, flow in enumerate(flows) if flow.traffic is traffic], np.int64)
@@ -161,6 +162,7 @@ def _work(
     both = np.concatenate((requester, responder))
     verb = SHAPES[traffic.verb]
     half["verb"][both] = verb
+    half["manner"][both] = works.manner_of(traffic.transport, traffic.verb)
     half["service"][both] = SERVICES.index(traffic.transport)
     half["message_packets"][both] = half["message_end"][both] = packets
     half["last_payload"][both] = traffic.message_bytes - (packets - 1) * mtu

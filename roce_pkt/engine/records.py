@@ -23,14 +23,15 @@ BLOCK = 1 << BLOCK_SHIFT
 CLASSES = 8
 
 DATA, READ_REQUEST, READ_RESPONSE, ATOMIC_REQUEST, ATOMIC_RESPONSE = 0, 1, 2, 3, 4
-ACK, NAK, RNR_NAK, CNP, PAUSE = 5, 6, 7, 8, 9
+ACK, NAK, RNR_NAK, CNP, PAUSE, DAMAGED = 5, 6, 7, 8, 9, 10
 KINDS = (
     "data", "read_request", "read_response", "atomic_request", "atomic_response",
-    "ack", "nak", "rnr_nak", "cnp", "pause",
+    "ack", "nak", "rnr_nak", "cnp", "pause", "damaged",
 )  # fmt: skip
 
-FIRST, LAST, ACK_REQUEST, AGAIN, ECHO = 1, 2, 4, 8, 16
-"""Flags of a packet: place in its message, AckReq, sent before; of an ACK: BECN, the packet was marked."""
+FIRST, LAST, ACK_REQUEST, AGAIN, ECHO, STRUCK, PASSED = 1, 2, 4, 8, 16, 32, 64
+"""Flags of a packet: place in its message, AckReq, sent before; of an ACK: BECN, the packet was marked;
+a fault was done to it, its faults are decided."""
 
 SEND, WRITE, READ, ATOMIC = range(4)
 SERVICES = ("rc", "uc", "ud")
@@ -84,6 +85,12 @@ WORLD = np.dtype(
         ("wait_array", "u8"),
         ("next_array", "u8"),
         ("manner_array", "u8"),
+        ("rule_array", "u8"),
+        ("hit_array", "u8"),
+        ("seen_array", "u8"),
+        ("opcode_array", "u8"),
+        ("headers_array", "u8"),
+        ("unchecked_array", "u8"),
         ("rp_bytes", "u8"),  # of one state of the law
         # the law that is called by address; 0 where it has no such function
         ("on_ack", "u8"),
@@ -141,12 +148,17 @@ WORLD = np.dtype(
         ("reordering", "i8"),
         ("rto_low_ps", "i8"),
         ("rto_high_ps", "i8"),
+        ("rules", "u4"),  # faults
+        ("hits", "u4"),  # faults done, the first is 1
+        ("hit_limit", "u4"),
+        ("seen_slots", "u4"),
+        ("seen_used", "u4"),
     ],
     align=True,
 )
 """The one record `w` that every function of the engine takes."""
 
-GO, POOL_EMPTY, ROWS_FULL, FRAMES_FULL, SAMPLES_FULL, LAW_FAILED = range(6)
+GO, POOL_EMPTY, ROWS_FULL, FRAMES_FULL, SAMPLES_FULL, LAW_FAILED, FAULTS_FULL = range(7)
 BUILT_IN, OWN = 1, 2
 """`called`: whose law is called by address."""
 
@@ -219,7 +231,8 @@ PORT = in_lines(
         ("kmax_bytes", "i8"),
         ("pmax", "f8"),
         ("ignores", "u1"),  # classes whose pauses the watchdog has made it ignore
-        ("discards", "u1"),  # classes whose frames it drops instead
+        ("discards", "u1"),  # classes whose frames it drops instead; host: not 0 when faults may be done
+        ("held", "u4"),  # host: frames that faults hold back
         # statistics
         ("queued_bytes", "i8"),
         ("queued_since_ps", "i8"),
@@ -327,6 +340,10 @@ HALF = in_lines(
         ("cnps_lost", "u4"),
         ("cnp_delay_ps", "i8"),  # of all together
         ("cnp_delay_max_ps", "i8"),
+        ("damaged", "u4"),  # frames that arrived with a wrong ICRC
+        ("qpn", "u4"),
+        ("start_psn", "u4"),
+        ("manner", "u1"),
     ]
 )
 
@@ -346,6 +363,7 @@ PACKET = in_lines(
         ("class_", "u1"),
         ("ecn", "u1"),
         ("flags", "u1"),
+        ("hit", "u4"),  # last fault done to it, when STRUCK
     ]
 )
 
@@ -380,6 +398,7 @@ FRAME_ROW = np.dtype(
         ("class_", "u1"),
         ("ecn", "u1"),
         ("flags", "u1"),
+        ("hit", "u4"),  # last fault done to it, or 0
         ("telemetry", "u8", (1 + MAX_HOPS,)),  # hops, then a word for each; only where the law has them
     ],
     align=True,

@@ -18,7 +18,7 @@ from roce_pkt.engine.memory import (
     set_histogram,
     telemetry_at,
 )
-from roce_pkt.engine.records import BINS, FRAMES_FULL, MARGIN_ROWS, ROWS_FULL
+from roce_pkt.engine.records import BINS, FRAMES_FULL, MARGIN_ROWS, ROWS_FULL, STRUCK
 
 EVENTS = (
     "rp.cut", "rp.increase", "rp.alpha", "np.cnp", "cp.mark", "pfc.xoff", "pfc.xon", "pfc.expire",
@@ -75,6 +75,7 @@ def record(w, p, x, sent, t):
     row.class_ = f.class_
     row.ecn = f.ecn
     row.flags = f.flags
+    row.hit = f.hit if f.flags & STRUCK else np.uint32(0)
     if w.telemetry_words > 2:
         first = np.uint32(np.uint32(x) * np.uint32(w.telemetry_words) + np.uint32(1))
         for i in range(1 + MAX_HOPS):

@@ -130,6 +130,11 @@ class Session:
                     " packets of the engine's pool are in use; a smaller switch.buffer, or a"
                     " host.transport.window, bounds what is in flight"
                 )
+            if stop == records.FAULTS_FULL:
+                raise InputError(
+                    f"{self.scenario.name}: at {self.now_ps / 1e6:g} us more faults are done, or packets"
+                    " counted for `occurrence`, than one run remembers; choose fewer frames"
+                )
             if stop == records.LAW_FAILED:
                 self._explain_law()
             if stop == records.GO:

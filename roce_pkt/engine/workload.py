@@ -28,11 +28,6 @@ def check(scenario: Scenario) -> None:
                     f"{value!r} is for generate; simulate takes {', '.join(allowed)}",
                 )
     _check_recovery(scenario)
-    if scenario.fault:
-        raise ScenarioError(
-            f"{scenario.name}: fault",
-            f"{len(scenario.fault)} faults are for generate; simulate loses frames only for want of buffer",
-        )
 
 
 def _check_recovery(scenario: Scenario) -> None:

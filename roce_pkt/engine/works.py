@@ -15,8 +15,8 @@ from roce_pkt.engine.frame_sizes import FCS_BYTES, FrameSizes
 from roce_pkt.engine.list_records import REQUESTS, RESPONDS
 from roce_pkt.engine.records import DATA, READ_REQUEST, SERVICES
 from roce_pkt.engine.workload import SHAPES
-from roce_pkt.fabric import dice
 from roce_pkt.psn import HALF as PSN_HALF
+from roce_pkt.scenario import dice
 from roce_pkt.scenario.arrivals import MOST_MESSAGES, STREAMS, Arrivals
 from roce_pkt.scenario.pace import pace_of
 from roce_pkt.scenario.plan import Plan

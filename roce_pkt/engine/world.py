@@ -12,15 +12,16 @@ from numpy.typing import NDArray
 from roce_pkt.cc.feedback import ACK
 from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.endpoint import rc_selective
-from roce_pkt.engine import control_law, queue_pairs, records, workload
+from roce_pkt.engine import control_law, fault_rules, queue_pairs, records, workload
 from roce_pkt.engine.arrays import Arrays
 from roce_pkt.engine.frame_sizes import FrameSizes
 from roce_pkt.engine.layout import in_line
 from roce_pkt.engine.records import BINS, BLOCK, CLASSES, FAR_PS, IDLE_KEY, SHIFT
 from roce_pkt.errors import ScenarioError
-from roce_pkt.fabric import dice, headroom, link, topology
+from roce_pkt.fabric import headroom, link, topology
 from roce_pkt.fabric.round_trip import base_rtt_ps
 from roce_pkt.fabric.topology import Topology
+from roce_pkt.scenario import dice
 from roce_pkt.scenario.schema import AUTO, NONE, Scenario
 from roce_pkt.units import PS_PER_US
 from roce_pkt.wire import aeth
@@ -78,6 +79,8 @@ def build(scenario: Scenario, *, trace: bool = False, sample_every_ps: int = 0) 
     for class_, weight in scenario.switch.qos.weights.items():
         line["quantum_bytes"][class_::CLASSES] = weight * sizes.full_frame
     half = pairs.half
+    faults = fault_rules.lay_out(scenario)
+    port["discards"][node["first_port"][: net.hosts][faults.hosts]] = 0xFF
     turns = _turns(pairs, port, line)
     route, paths = _routes(net, node)
     _taps(scenario, net, port)
@@ -116,6 +119,12 @@ def build(scenario: Scenario, *, trace: bool = False, sample_every_ps: int = 0) 
         wait=pairs.works.wait,
         next=pairs.works.next,
         manner=pairs.works.manner,
+        rule=faults.rule,
+        hit=faults.hit,
+        seen=faults.seen,
+        opcode=faults.opcode,
+        headers=faults.headers,
+        unchecked=faults.unchecked,
     )
     if selects(scenario):
         _bound_windows(scenario, net, half, resolved)

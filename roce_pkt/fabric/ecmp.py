@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_pkt.cc.law import law
-from roce_pkt.fabric.dice import mixed
+from roce_pkt.scenario.dice import mixed
 
 UDP = 17
 ROCE_PORT = 4791

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from roce_pkt.cc.law import law
-from roce_pkt.fabric.dice import throw
+from roce_pkt.scenario.dice import throw
 
 NOT_ECT, ECT1, ECT0, CE = 0, 1, 2, 3
 """The ECN field, RFC 3168 section 5."""

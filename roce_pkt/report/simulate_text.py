@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from roce_pkt.report.check_text import STYLES
@@ -42,6 +43,9 @@ def show(result: Simulation) -> None:
         out.print(_ports(ports), soft_wrap=False, width=WIDTH)
         if len(ports) > MOST_PORTS:
             out.print(f"the {MOST_PORTS} fullest of {len(ports)} ports")
+    if result.faults:
+        done = Counter(fault["do"] for fault in result.faults)
+        out.print("faults done: " + ", ".join(f"{count} {name}" for name, count in done.items()))
     for finding in result.findings[:MOST_FINDINGS]:
         text = printable(f"{finding.severity}: {finding.text}")
         out.print(Text(text, style=STYLES[finding.severity]), soft_wrap=False, width=WIDTH)

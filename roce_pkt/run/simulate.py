@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from roce_pkt.engine.session import Session, Sinks
 from roce_pkt.run.simulation_events import events_of
+from roce_pkt.run.simulation_faults import DoneFaults
 from roce_pkt.run.simulation_names import Names
 from roce_pkt.run.simulation_result import Simulation, collect
 from roce_pkt.scenario import presets
@@ -88,10 +89,11 @@ def simulate(
     traced = on_event is not None or on_rows is not None
     session = Session(scenario, sinks, sample_every_ps if on_samples else 0, trace=traced)
     names = Names(scenario, session.built)
+    faults = DoneFaults(names)
     if traced:
         sinks.events = _event_sink(names, on_event, on_rows)
     if on_frame is not None:
-        sinks.frames = _frame_sink(names, on_frame)
+        sinks.frames = _frame_sink(names, faults, on_frame)
     if on_samples is not None:
         take = on_samples
         sinks.samples = lambda times, queues, rates: take(times, queues, rates, names)
@@ -103,7 +105,9 @@ def simulate(
     except KeyboardInterrupt:
         interrupted = True
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    return collect(session, names, wall, cpu, interrupted=interrupted)
+    result = collect(session, names, wall, cpu, interrupted=interrupted)
+    result.faults = faults.truth()
+    return result
 
 
 def _event_sink(
@@ -119,10 +123,10 @@ def _event_sink(
     return sink
 
 
-def _frame_sink(names: Names, on_frame: OnFrame) -> Callable[[NDArray[Any]], None]:
+def _frame_sink(names: Names, faults: DoneFaults, on_frame: OnFrame) -> Callable[[NDArray[Any]], None]:
     from roce_pkt.run.simulation_frames import FrameMaker
 
-    maker = FrameMaker(names)
+    maker = FrameMaker(names, faults)
     interfaces = maker.interfaces()
 
     def sink(rows: NDArray[Any]) -> None:

@@ -15,15 +15,18 @@ from numpy.typing import NDArray
 
 from roce_pkt.capture.model import Interface, Record
 from roce_pkt.engine import records
+from roce_pkt.engine.opcodes import opcode_of
 from roce_pkt.engine.queue_pairs import class_of, dscp_of
+from roce_pkt.run.simulation_faults import DoneFaults
 from roce_pkt.run.simulation_names import Names
 from roce_pkt.scenario.schema import VERBS
 from roce_pkt.units import PS_PER_NS
 from roce_pkt.wire import aeth, build, ib, icrc, mac_control, net, telemetry
-from roce_pkt.wire.opcode import BY_NAME, CNP
 
 RKEY, VA, QKEY = 0x1234, 0x10_0000_0000, 0x11111111
 REQUESTS = (records.DATA, records.READ_REQUEST, records.ATOMIC_REQUEST)
+SHOWN = records.FIRST | records.LAST | records.ACK_REQUEST | records.ECHO
+"""Flags that a frame shows."""
 MOST_TEMPLATES = 1 << 14
 _PSN = ib.BTH.places["psn"].offset
 _MSN = ib.AETH.places["msn"].offset
@@ -56,9 +59,11 @@ class FrameMaker:
 
     Args:
         names: Names of the run.
+        faults: What was done to frames.
     """
 
     names: Names
+    faults: DoneFaults
     _templates: dict[tuple[int, ...], _Template] = field(init=False, default_factory=dict)
     _control: dict[tuple[int, int, int], bytes] = field(init=False, default_factory=dict)
     _interface_of: dict[int, int] = field(init=False)
@@ -85,7 +90,7 @@ class FrameMaker:
         """The frames of some rows, in their order."""
         for row in found:
             self._count += 1
-            octets = self._pause(row) if row["kind"] == records.PAUSE else self._roce(row)
+            octets = self._pause(row) if row["kind"] == records.PAUSE else self._sent(row)
             yield Record(
                 number=self._count,
                 time_ns=int(row["at_ps"]) // PS_PER_NS,
@@ -107,8 +112,18 @@ class FrameMaker:
             self._control[key] = build.mac_control_frame(self.names.mac(sender), body)
         return self._control[key]
 
+    def _sent(self, row: Any) -> bytes:
+        """A frame as it is on the wire, faults included."""
+        hit = int(row["hit"])
+        if not hit:
+            return self._roce(row)
+        if row["kind"] == records.DAMAGED:
+            row = row.copy()
+            row["kind"] = self.faults.first_kind(hit)
+        return self.faults.apply(hit, self._roce(row), self._count)
+
     def _roce(self, row: Any) -> bytes:
-        half, kind, flags = int(row["half"]), int(row["kind"]), int(row["flags"]) & ~records.AGAIN
+        half, kind, flags = int(row["half"]), int(row["kind"]), int(row["flags"]) & SHOWN
         verb, length, done = (
             self.names.request(half, int(row["psn"])) if kind in REQUESTS else (VERBS[0], 0, 0)
         )
@@ -203,43 +218,6 @@ def _only(stack: dict[str, dict[str, int]], opcode: int) -> dict[str, dict[str, 
     """The headers this opcode has."""
     return {name: values for name, values in stack.items() if name == "bth" or any(
         h.name == name for h in _headers(opcode))}  # fmt: skip
-
-
-POSITIONS = {
-    records.FIRST | records.LAST: "ONLY",
-    records.FIRST: "FIRST",
-    records.LAST: "LAST",
-    0: "MIDDLE",
-}
-SUFFIXES = {
-    "send_imm": "_WITH_IMMEDIATE",
-    "write_imm": "_WITH_IMMEDIATE",
-    "send_inv": "_WITH_INVALIDATE",
-}
-_FIXED = {
-    records.READ_REQUEST: "RC_RDMA_READ_REQUEST",
-    records.ATOMIC_REQUEST: "RC_FETCH_ADD",
-    records.ATOMIC_RESPONSE: "RC_ATOMIC_ACKNOWLEDGE",
-    records.ACK: "RC_ACKNOWLEDGE",
-    records.NAK: "RC_ACKNOWLEDGE",
-    records.RNR_NAK: "RC_ACKNOWLEDGE",
-}
-
-
-def opcode_of(kind: int, flags: int, verb: str, service: str) -> int:
-    """The opcode of an engine's packet."""
-    if kind == records.CNP:
-        return CNP
-    if kind == records.ATOMIC_REQUEST and verb == "cmp_swp":
-        return BY_NAME["RC_COMPARE_SWAP"].value
-    if kind in _FIXED:
-        return BY_NAME[_FIXED[kind]].value
-    position = POSITIONS[flags & (records.FIRST | records.LAST)]
-    if kind == records.READ_RESPONSE:
-        return BY_NAME[f"RC_RDMA_READ_RESPONSE_{position}"].value
-    name = "RDMA_WRITE" if verb.startswith("write") else "SEND"
-    suffix = SUFFIXES.get(verb, "") if flags & records.LAST else ""
-    return BY_NAME[f"{service.upper()}_{name}_{position}{suffix}"].value
 
 
 def syndrome_of(kind: int, rnr_code: int) -> int:

@@ -47,10 +47,12 @@ class FlowResult:
         cnp_delay_max_ns: The longest of those.
         retransmissions: Packets sent again.
         naks: Refusals its requester got.
+        damaged: Frames of it, both ways, that arrived with a wrong ICRC and were dropped.
         timeouts: Retry timers that ran out.
         paused_ns: Time its sender was paused.
         failed: True when its retries were used up.
         times: Completion times of its messages, where they are told apart.
+        faults: Each fault done, in order, with the frames of the output that show it.
     """
 
     src: str
@@ -67,6 +69,7 @@ class FlowResult:
     cnp_delay_max_ns: int
     retransmissions: int
     naks: int
+    damaged: int
     timeouts: int
     paused_ns: int
     failed: bool
@@ -110,6 +113,7 @@ class Simulation:
         findings: By severity.
         paths: Sets of equal paths, the least evenly used first.
         messages: Completion times of messages, of all and by length, where they are told apart.
+        faults: Each fault done, in order, with the frames of the output that show it.
     """
 
     scenario: dict[str, Any]
@@ -119,6 +123,7 @@ class Simulation:
     findings: list[SimulationFinding] = field(default_factory=list)
     paths: list[PathShares] = field(default_factory=list)
     messages: dict[str, Any] | None = None
+    faults: list[dict[str, Any]] = field(default_factory=list)
 
     def as_json(self) -> dict[str, Any]:
         """The result as one JSON document."""
@@ -130,6 +135,7 @@ class Simulation:
             "findings": [asdict(f) for f in self.findings],
             "paths": [asdict(p) for p in self.paths],
             "messages": self.messages,
+            "faults": self.faults,
         }
 
 
@@ -218,6 +224,7 @@ def _flows(session: Session, names: Names, messages: Messages) -> list[FlowResul
                 cnp_delay_max_ns=int(data["cnp_delay_max_ps"]) // PS_PER_NS,
                 retransmissions=int(q["again"]) + int(r["again"]),
                 naks=int(q["naks"]),
+                damaged=int(q["damaged"]) + int(r["damaged"]),
                 timeouts=int(q["timeouts"]),
                 paused_ns=int(paused[data["cell"]]) // PS_PER_NS,
                 failed=bool(q["failed"]),

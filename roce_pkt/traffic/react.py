@@ -17,6 +17,7 @@ from typing import NamedTuple
 from roce_pkt.capture.kernel_put import RECORD_BYTES
 from roce_pkt.capture.model import LINK_ETHERNET, Record
 from roce_pkt.cc.law import NEVER_PS
+from roce_pkt.edit import act
 from roce_pkt.edit.impair import LOST, Impairer
 from roce_pkt.endpoint.behaviour import PROFILES
 from roce_pkt.scenario.pace import L1_BYTES, Pace, pace_of
@@ -30,7 +31,6 @@ from roce_pkt.traffic.rows import REQUESTER, RESPONDER
 from roce_pkt.traffic.verbs import MESSAGE, ORDER, READ, SERVICES
 from roce_pkt.units import PS_PER_NS, PS_PER_S
 from roce_pkt.wire import net
-from roce_pkt.wire.frame import dissect
 
 PATIENCE_PS = 20 * PS_PER_S
 """How long after the scenario's end retries may still go on."""
@@ -282,7 +282,7 @@ class Reaction:
         octets = bytes(record.octets)
         at = record.time_ns * PS_PER_NS if now is None else now
         self._seen.append(Seen(at, octets, hosts))
-        if now is None or LOST in record.comments or not _intact(flight.octets, octets):
+        if now is None or LOST in record.comments or not act.intact(flight.octets, octets):
             return
         bits = (len(octets) + L1_BYTES) * 8 * PS_PER_S
         arrival = now + bits // self._lines[hosts[0]].bps + self._plan.scenario.fabric.delay_ps
@@ -312,16 +312,3 @@ class Reaction:
             side.peer.timer(now)
             self._look(2 * number + REQUESTER, now)
         self._arm(number, side)
-
-
-def _intact(sent: bytes, came: bytes) -> bool:
-    """Whether a receiver takes the frame: unchanged, or changed only where no check covers it."""
-    if sent == came:
-        return True
-    if len(sent) != len(came) or sent[:6] != came[:6]:
-        return False
-    read = dissect(came)
-    ip = next((layer for layer in read.layers if layer.header is net.IPV4), None)
-    if ip is not None and not net.ipv4_checksum_ok(came[ip.offset : ip.end]):
-        return False
-    return bool(read.status == "ok" and read.icrc is not None and read.icrc.ok)

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from roce_pkt.cc.law import NEVER_PS
-from roce_pkt.fabric import buffer, dice, ecmp, headroom, link, pause, red, scheduler
+from roce_pkt.fabric import buffer, ecmp, headroom, link, pause, red, scheduler
+from roce_pkt.scenario import dice
 
 RED = Record(kmin_bytes=5_000, kmax_bytes=200_000, pmax=0.01)
 

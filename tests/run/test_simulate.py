@@ -44,7 +44,16 @@ def test_json_has_the_promised_names(tmp_path):
     done = run(["simulate", str(tmp_path / "s.toml"), "--format", "json"])
     assert done.returncode == 0
     document = json.loads(done.stdout)
-    assert set(document) == {"scenario", "summary", "flows", "ports", "findings", "paths", "messages"}
+    assert set(document) == {
+        "scenario",
+        "summary",
+        "flows",
+        "ports",
+        "findings",
+        "paths",
+        "messages",
+        "faults",
+    }
     assert {
         "data_packets",
         "frames",

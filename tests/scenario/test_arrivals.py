@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from roce_pkt.errors import ScenarioError
-from roce_pkt.fabric import dice
+from roce_pkt.scenario import dice
 from roce_pkt.scenario.arrivals import WHEN_ROOM, Arrivals
 from roce_pkt.scenario.pace import pace_of
 from roce_pkt.scenario.reader import read_text
