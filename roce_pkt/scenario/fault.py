@@ -1,7 +1,7 @@
 """One `[[fault]]` table: what is done to a frame, and to which frames.
 
-The same table serves a scenario (frames that are generated) and `roce-pkt impair` (frames of a
-capture).
+The same table serves a scenario (frames that are generated or simulated) and `roce-pkt impair`
+(frames of a capture).
 """
 
 from __future__ import annotations

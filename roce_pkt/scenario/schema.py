@@ -217,8 +217,8 @@ class Traffic:
     rate_bps: float = f.rate("none", "limit of each queue pair", none=NONE)
     dscp: int = f.integer(SAME, "code point of its data (-1 = host.dscp)", SAME, 63)
     load: str = f.text("", "rate of each queue pair as testers say it: 40%, 10Gbps L2, 10Gbps L1, 2Mpps")
-    arrival: str = f.choice("constant", "when packets are due at that rate", *ARRIVALS)
-    burst: int = f.integer(32, "burst: packets that follow each other at line rate", 1, 1 << 20)
+    arrival: str = f.choice("constant", "when packets (simulate: messages) are due at that rate", *ARRIVALS)
+    burst: int = f.integer(32, "burst: packets (simulate: whole messages) at line rate", 1, 1 << 20)
     gap_ps: int = f.time("10us", "burst: from the end of a burst to the next")
     on_ps: int = f.time("10us", "on-off: mean time on")
     off_ps: int = f.time("10us", "on-off: mean time off")
@@ -242,6 +242,6 @@ class Scenario:
     host: Host = f.section(Host, "hosts")
     frames: Look = f.section(Look, "how generated frames look")
     traffic: tuple[Traffic, ...] = f.section(Traffic, "one or more tables of messages")
-    fault: tuple[Fault, ...] = f.section(Fault, "faults done to frames, in order")
+    fault: tuple[Fault, ...] = f.section(Fault, "faults done to frames where they leave their host, in order")
     written: dict[str, Any] = f.apart()
     """The scenario as a file would state it, with every default."""

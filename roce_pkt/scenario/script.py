@@ -1,7 +1,8 @@
 """Patterns whose messages wait for each other: collectives, pipelines, storage.
 
 A message waits until all that it names have arrived where their data goes (the requester for READ
-and ATOMIC, the responder otherwise), then `think` longer. Messages of one direction of a connection
+and ATOMIC, the responder otherwise), then `think` longer; in a simulation, until its own host knows:
+when it has received them, or when its own requests are complete. Messages of one direction of a connection
 also leave in the order in which they are posted here.
 """
 
