@@ -48,19 +48,17 @@ class Names:
         return [self.built.topology.port_name(index) for index in range(len(self.built.topology.ports))]
 
     @cached_property
-    def _sides(self) -> tuple[list[int], list[int], list[int], list[int]]:
-        pairs = self.built.pairs
-        return (
-            pairs.host_of_half.tolist(),
-            pairs.half["dst"].tolist(),
-            pairs.half["peer"].tolist(),
-            pairs.qpn.tolist(),
-        )
+    def _addresses(self) -> list[str]:
+        return [self.address(host) for host in range(self.built.topology.hosts)]
 
     def flow(self, half: int) -> FlowKey:
         """What a half sends, as its frames name it."""
-        hosts, others, peers, qpns = self._sides
-        return FlowKey(self.address(hosts[half]), self.address(others[half]), qpns[peers[half]])
+        pairs, names = self.built.pairs, self._addresses
+        return FlowKey(
+            names[pairs.host_of_half.item(half)],
+            names[pairs.half["dst"].item(half)],
+            pairs.qpn.item(pairs.half["peer"].item(half)),
+        )
 
     def verbs(self, flow: int) -> str:
         """What a flow does: its verb, or those of its list."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field, fields, is_dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from roce_pkt.engine import records
 from roce_pkt.engine.overseer import Seen
@@ -22,6 +24,12 @@ SEVERITIES = ("error", "warning", "note")
 FULL_LINK, UNEVEN = 0.8, 1.5
 """A path collision: a link loaded so far that carries so many times an even share."""
 MOST_COLLISIONS = 8
+TOLD = (
+    "verb", "service", "ended_ps", "received_bytes", "messages", "msn", "ce", "cnps", "cnps_lost",
+    "cnps_taken", "cnp_delay_ps", "cnp_delay_max_ps", "again", "naks", "timeouts", "cell", "failed",
+)  # fmt: skip
+"""What a result tells of a half."""
+AT_ONCE = 4096
 MOST_ON_THEIR_WAY = 64
 """Notifications that may be under way when a run ends."""
 VICTIM_PAUSED_SHARE = 0.1
@@ -74,6 +82,9 @@ class FlowResult:
     paused_ns: int
     failed: bool
     times: MessageTimes | None = None
+
+
+FLOW_NAMES = tuple(one.name for one in fields(FlowResult))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,13 +141,20 @@ class Simulation:
         return {
             "scenario": self.scenario,
             "summary": self.summary,
-            "flows": [asdict(f) for f in self.flows],
+            "flows": [_plain(f) for f in self.flows],
             "ports": [asdict(p) for p in self.ports],
             "findings": [asdict(f) for f in self.findings],
             "paths": [asdict(p) for p in self.paths],
             "messages": self.messages,
             "faults": self.faults,
         }
+
+
+def _plain(flow: FlowResult) -> dict[str, Any]:
+    """A flow as JSON's types; `asdict` copies every number, which takes a minute for a million flows."""
+    values = {name: getattr(flow, name) for name in FLOW_NAMES}
+    deep = {n: asdict(v) for n, v in values.items() if is_dataclass(v) and not isinstance(v, type)}
+    return values | deep
 
 
 def measured_ps(session: Session) -> int:
@@ -198,9 +216,8 @@ def _flows(session: Session, names: Names, messages: Messages) -> list[FlowResul
     now = session.now_ps
     paused = _paused_by_cell(session)
     found = []
-    for index, flow in enumerate(built.pairs.flows):
-        q = half[built.pairs.requester[index]]
-        r = half[built.pairs.responder[index]]
+    ends = zip(_rows(half, built.pairs.requester), _rows(half, built.pairs.responder), strict=True)
+    for index, (flow, (q, r)) in enumerate(zip(built.pairs.flows, ends, strict=True)):
         backwards = int(q["verb"]) in (records.READ, records.ATOMIC)
         data = r if backwards else q
         ended = int(q["ended_ps"])
@@ -232,6 +249,14 @@ def _flows(session: Session, names: Names, messages: Messages) -> list[FlowResul
             )
         )
     return found
+
+
+def _rows(half: NDArray[Any], chosen: NDArray[np.int64]) -> Iterator[dict[str, Any]]:
+    """Halves as plain values, some thousand at a time: a large fabric has millions."""
+    for first in range(0, len(chosen), AT_ONCE):
+        part = half[list(TOLD)][chosen[first : first + AT_ONCE]]
+        for row in part.tolist():
+            yield dict(zip(TOLD, row, strict=True))
 
 
 def _paused_by_cell(session: Session) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -379,9 +404,11 @@ def _victims(session: Session, flows: list[FlowResult], now: int) -> list[Simula
     mean = built.arrays.port["queue_byte_ps"] / (span * PS_PER_NS)
     found = []
     for index, (flow, result) in enumerate(zip(built.pairs.flows, flows, strict=True)):
+        if result.paused_ns <= VICTIM_PAUSED_SHARE * span:
+            continue
         taker = built.pairs.requester if flow.traffic.verb == "read" else built.pairs.responder
         last_hop = built.topology.ports[int(built.arrays.half["port"][taker[index]])].peer
-        if result.paused_ns > VICTIM_PAUSED_SHARE * span and mean[last_hop] < session.scenario.host.mtu_bytes:
+        if mean[last_hop] < session.scenario.host.mtu_bytes:
             share = 100 * result.paused_ns / span
             text = (
                 f"{result.src} > {result.dst} QP 0x{result.dqpn:x} was paused {share:.0f} % of the time"
