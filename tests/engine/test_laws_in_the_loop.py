@@ -80,6 +80,27 @@ def test_hpcc_rests_at_its_fixed_point(step):
     assert load.mean() == pytest.approx(0.95 / (1 - share), rel=0.01)
 
 
+@pytest.mark.parametrize("senders", [2, 4, 10, 16])
+def test_hpcc_of_many_senders_rests_at_its_fixed_point(senders):
+    run = Run(
+        text_scenario(
+            f'receiver = {senders}\nmessage = "1GB"',
+            top='duration = "4ms"',
+            fabric=f"hosts = {senders + 1}",
+            switch='buffer = "32MiB"\n[switch.ecn]\nenabled = false',
+            host=f'[host.cc]\nalgorithm = "hpcc"\nai_rate = "{1.2 / senders:g}Gbps"\nmax_stage = 0',
+        ),
+        1_000_000,
+        events=False,
+    )
+    late = run.times >= 2_000 * PS_PER_US
+    # U at rest is eta / (1 - W_AI / W); W_AI / W is the additive step over the rate
+    share = 1.2e9 / senders / sender_rates(run)[late].mean()
+    load = run.rates["alpha"][late][:, run.pairs.requester].mean()
+    assert load == pytest.approx(0.95 / (1 - share), rel=0.01)
+    assert bottleneck(run)[late].mean() < 10_000
+
+
 LAWS = ["timely", "patched-timely", "hpcc", "swift", "dctcp", "powertcp", "theta-powertcp"]
 
 
