@@ -127,13 +127,9 @@ def _split(values: str) -> list[str]:
 
 
 def _outcomes(points: list[Point], journal: Journal | None) -> list[Outcome]:
-    """Run them on all cores; the first point compiles the loop for all if it must."""
-    from roce_pkt.engine.session import Session
+    """Run them on all cores."""
     from roce_pkt.run import sweep as room
-    from roce_pkt.run.simulate import load
 
-    first = points[0]
-    Session(load(first.source, {**first.changes, **first.values})).prepare()
     with room.workers() as executor, _progress(len(points)) as tell:
         return list(room.run(points, executor, journal, tell))
 

@@ -365,7 +365,9 @@ def _bound_windows(scenario: Scenario, net: Topology, half: NDArray[Any], resolv
     # spec: IRN 2018 sec. 3.2: outstanding packets are bounded by the bandwidth-delay product
     mtu = scenario.host.mtu_bytes
     pipe_bytes = scenario.fabric.rate_bps / 8e12 * base_rtt_ps(scenario, net)
-    packets = min(math.ceil(pipe_bytes / mtu) + 1, rc_selective.WINDOW)
+    # a window that ends before an acknowledgement is asked for would wait for the timer
+    packets = max(math.ceil(pipe_bytes / mtu) + 1, 2 * scenario.host.ack.every)
+    packets = min(packets, rc_selective.WINDOW)
     if scenario.host.transport.window_bytes != NONE:
         packets = min(max(scenario.host.transport.window_bytes // mtu, 1), rc_selective.WINDOW)
     half["window"] = np.minimum(half["window"], packets)

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from roce_pkt.errors import InputError, ScenarioError
-from roce_pkt.run.simulate import load, simulate
+from roce_pkt.scenario.presets import scenario_of
 
 METRICS = {
     "goodput_bps": "higher",
@@ -108,7 +108,7 @@ class Sweep:
         found = []
         for combination in itertools.product(*self.vary.values()):
             values = dict(zip(self.vary, combination, strict=True))
-            base = load(self.source, {**self.changes, **values}).seed
+            base = scenario_of(self.source, {**self.changes, **values}).seed
             found += [Point(self.source, values, self.changes, base + n) for n in range(self.seeds)]
         return found
 
@@ -116,7 +116,7 @@ class Sweep:
         """Digest of all that results depend on: a journal of another sweep is refused."""
         from roce_pkt import __version__
 
-        text = json.dumps(load(self.source, self.changes).written, sort_keys=True, default=str)
+        text = json.dumps(scenario_of(self.source, self.changes).written, sort_keys=True, default=str)
         return hashlib.sha256(f"{__version__}\n{text}".encode()).hexdigest()
 
 
@@ -126,6 +126,8 @@ def measure(point: Point) -> dict[str, float]:
     Raises:
         InputError: The scenario is wrong, or too large for the engine.
     """
+    from roce_pkt.run.simulate import simulate
+
     result = simulate(point.source, {**point.changes, **point.values, "seed": str(point.seed)})
     switches = [p for p in result.ports if not p.name.startswith("host")]
     fullest = max(switches, key=lambda p: p.queue_mean_bytes)
@@ -209,11 +211,19 @@ class Journal:
 
 
 def workers() -> ProcessPoolExecutor:
-    """A process for each core this process may use."""
+    """A process for each core this process may use, forked from one that has the engine loaded.
+
+    Loading it takes seconds, and compiling it, on a machine's first run, half a minute: that happens once
+    for all of them, beside what this process does meanwhile.
+    """
     import multiprocessing
 
     count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
+    if "forkserver" not in multiprocessing.get_all_start_methods():
+        return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["roce_pkt.run.sweep_ready"])
+    return ProcessPoolExecutor(count, mp_context=context)
 
 
 def run(
