@@ -27,6 +27,7 @@ MOST_COLLISIONS = 8
 TOLD = (
     "verb", "service", "ended_ps", "received_bytes", "messages", "msn", "ce", "cnps", "cnps_lost",
     "cnps_taken", "cnp_delay_ps", "cnp_delay_max_ps", "again", "naks", "timeouts", "cell", "failed",
+    "damaged",
 )  # fmt: skip
 """What a result tells of a half."""
 AT_ONCE = 4096
