@@ -20,6 +20,15 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("project")
 
 
+def said(capsys, *words):
+    """Exit code, output and errors of the command, run in this process."""
+    from roce_pkt.cli.app import run
+
+    code = run([str(w) for w in words])
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
 @pytest.fixture(scope="session")
 def pcaps() -> Path:
     return ROOT / "pcaps"

@@ -5,19 +5,12 @@ from __future__ import annotations
 import json
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, said
 
-from roce_pkt.cli.app import run
 from roce_pkt.cli.craft_cm import KINDS
 from roce_pkt.wire.frame import dissect
 
 NVME = str(ROOT / "pcaps" / "nvme_connect_io.pcap")
-
-
-def said(capsys, *words):
-    code = run([str(w) for w in words])
-    out, err = capsys.readouterr()
-    return code, out, err
 
 
 def frames(capsys, *words):
