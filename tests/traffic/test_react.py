@@ -91,7 +91,7 @@ def test_scripts_run_to_their_end_through_losses(pattern: str, tmp_path: Path):
     )
     clean, lossy = tmp_path / "clean.pcap", tmp_path / "lossy.pcap"
     want = write(text, clean)
-    got = write(text + "[[fault]]\ndo = 'drop'\nprobability = 0.05\n", lossy)
+    got = write(text + "[[fault]]\ndo = 'drop'\nprobability = 0.15\n", lossy)
 
     def requests(frames: list[dict]) -> set[tuple]:
         return {
