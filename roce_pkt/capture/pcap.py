@@ -123,8 +123,8 @@ class Pcap:
         stop = pos + step + captured
         if stop > end:
             return Stop(pos, "more", step + captured)
-        self.last_s = seconds
         time_ns, octets = seconds * 1_000_000_000 + fraction * self.tick_ns, view[pos + step : stop]
+        self.last_s = time_ns // 1_000_000_000  # a damaged fraction may hold more than a second
         lengths = (self.link_type, captured, original, octets)
         return stop, Record(count + 1, time_ns, self.interface_id, *lengths, (), at + pos + step)
 

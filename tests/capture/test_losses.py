@@ -196,3 +196,17 @@ def test_a_search_ends_where_it_is_told_to(tmp_path, monkeypatch):
     assert len(frames) == len(FRAMES)
     assert [f.rule for f in source.losses] == ["capture.damaged"]
     assert "given up" in source.losses[0].text
+
+
+@both
+def test_a_fraction_of_more_than_a_second_counts_in_the_search_behind_damage(read, tmp_path):
+    record = struct.pack("<IIII", 255, 1_660_944_425, 60, 60) + bytes(60)
+    damaged = struct.pack("<IIII", 255, 0, 0xF0113300, 60) + bytes(53)
+    later = b"".join(struct.pack("<IIII", 87_000 + n, 0, 60, 60) + bytes(60) for n in range(12))
+    path = tmp_path / "fraction.pcap"
+    head = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
+    path.write_bytes(head + record + damaged + later)
+    frames, whole = read(path)
+    # 87,000 s is within a day of 255 + 1,660 s, not of 255 s
+    assert len(frames) == 13
+    assert [loss.rule for loss in whole.losses] == ["capture.damaged"]
