@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -36,6 +36,29 @@ def check_apart(path: str | Path, source: str | Path) -> None:
     with suppress(OSError):
         if Path(path).samefile(source):
             raise InputError(f"{path}: is the input itself; name another file")
+
+
+def check_outputs(
+    outputs: Sequence[str | Path | None], inputs: Sequence[str | Path | None], *, force: bool = False
+) -> None:
+    """Complain before any work of files that could not, or should not, be written in the end.
+
+    Args:
+        outputs: Files to write; None or "" is none.
+        inputs: Files that are read meanwhile.
+        force: Replace files that are there.
+
+    Raises:
+        InputError: An output is an input, is named twice, exists already, or is a directory.
+    """
+    given = [path for path in outputs if path]
+    for number, path in enumerate(given):
+        for source in inputs:
+            if source:
+                check_apart(path, source)
+        if os.path.realpath(path) in map(os.path.realpath, given[:number]):
+            raise InputError(f"{path}: is named for two outputs")
+        check_free(path, force=force)
 
 
 @contextmanager

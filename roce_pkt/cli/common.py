@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated, Any
 
 import typer
 
-from roce_pkt.errors import ScenarioError
+from roce_pkt.errors import Finding, ScenarioError
 
 
 class Format(StrEnum):
@@ -34,6 +35,14 @@ def print_json(document: Any, *, indent: int | None = 2) -> None:
     """One JSON document on standard output, ASCII only."""
     json.dump(document, sys.stdout, indent=indent, allow_nan=False)
     sys.stdout.write("\n")
+
+
+def tell_losses(losses: Iterable[Finding]) -> None:
+    """Say on standard error what of a capture could not be read."""
+    from roce_pkt.report.text import printable
+
+    for loss in losses:
+        sys.stderr.write(printable(f"{loss.severity}: {loss.text}") + "\n")
 
 
 def key_and_value(text: str) -> tuple[str, str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roce_pkt.cli.common import CaptureArgument, UdpPortOption
+from roce_pkt.cli.common import CaptureArgument, UdpPortOption, tell_losses
 from roce_pkt.errors import InputError, nearest
 from roce_pkt.report.text import console, printable
 from roce_pkt.wire.dissection import Dissection
@@ -80,8 +80,7 @@ def dissect(
         return _json(records, form, udp_port)
     kinds = _lines(records, udp_port, clock)
     _tell_if_nothing(kinds, where)
-    for loss in source.losses:
-        sys.stderr.write(printable(f"{loss.severity}: {loss.text}") + "\n")
+    tell_losses(source.losses)
     return 0
 
 

@@ -14,6 +14,7 @@ from roce_pkt.cli.common import (
     OutputOption,
     UdpPortOption,
     print_json,
+    tell_losses,
 )
 
 
@@ -34,9 +35,9 @@ def export(
     from roce_pkt.capture import open as open_capture
     from roce_pkt.capture.export import write_parquet
     from roce_pkt.capture.where import parse_where
-    from roce_pkt.files import check_apart
+    from roce_pkt.files import check_outputs
 
-    check_apart(output, capture)
+    check_outputs([output], [capture], force=force)
     chosen = parse_where(where) if where is not None else None
     source = open_capture(capture, udp_port)
     batches = source.batches() if chosen is None else (chosen(frames) for frames in source.batches())
@@ -46,6 +47,5 @@ def export(
         print_json({"output": output, "frames": count, "read": len(source), "losses": losses})
     else:
         typer.echo(f"{output}: {count} of {len(source)} frames")
-        for finding in source.losses:
-            typer.echo(f"{finding.severity}: {finding.text}", err=True)
+        tell_losses(source.losses)
     return 0

@@ -46,6 +46,7 @@ def generate(
     Without a fabric: every host's line is its own, nothing queues in between, nothing is lost unless a
     [[fault]] says so. Faults are listed in FILE.truth.jsonl.
     """
+    from roce_pkt.files import check_outputs
     from roce_pkt.run.generate import Generation
 
     text, name = _text(scenario, preset, like)
@@ -57,6 +58,7 @@ def generate(
         loaded = replace(loaded, taps=tuple(taps), written=loaded.written | {"taps": list(taps)})
     if not output:
         raise InputError("generate: -o FILE says where the frames go")
+    check_outputs([output], [scenario], force=force)
     done = Generation(loaded, count).write(output, force=force)
     if form is Format.JSON:
         print_json(

@@ -15,6 +15,7 @@ from roce_pkt.cli.common import (
     FormatOption,
     UdpPortOption,
     print_json,
+    tell_losses,
 )
 from roce_pkt.errors import InputError
 from roce_pkt.report.text import console
@@ -140,13 +141,17 @@ def fix(
 
     from roce_pkt.capture import open as open_capture
     from roce_pkt.edit.repair import repair_icrc
+    from roce_pkt.files import check_outputs
 
-    done = repair_icrc(open_capture(capture, udp_port), output, force=force)
+    check_outputs([output], [capture], force=force)
+    source = open_capture(capture, udp_port)
+    done = repair_icrc(source, output, force=force)
     if form is Format.JSON:
-        print_json(asdict(done))
+        print_json(asdict(done) | {"losses": [loss.as_json() for loss in source.losses]})
     else:
         sys.stdout.write(
             f"{done.frames} frames: {done.repaired} repaired, {done.right} were right, "
             f"{done.not_checked} have no ICRC that can be checked\n"
         )
+        tell_losses(source.losses)
     return 0

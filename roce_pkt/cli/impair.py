@@ -14,6 +14,7 @@ from roce_pkt.cli.common import (
     FormatOption,
     UdpPortOption,
     print_json,
+    tell_losses,
 )
 from roce_pkt.errors import InputError
 
@@ -43,6 +44,7 @@ def impair(
     from roce_pkt.edit.fault_words import fault_from_words, faults_from_file
     from roce_pkt.edit.impair import impair as do_faults
     from roce_pkt.edit.impair import truth_path
+    from roce_pkt.files import check_outputs
 
     wanted = [fault_from_words(text) for text in fault if text.strip()]
     if faults:
@@ -51,7 +53,9 @@ def impair(
         raise InputError(
             "impair: no fault given; e.g. --fault 'drop qp=0x11 psn=1007', or --faults FILE.toml"
         )
-    done = do_faults(open_capture(capture, udp_port), output, wanted, seed=seed, force=force)
+    check_outputs([output, truth_path(output)], [capture, faults], force=force)
+    source = open_capture(capture, udp_port)
+    done = do_faults(source, output, wanted, seed=seed, force=force)
     if form is Format.JSON:
         print_json(
             {
@@ -60,9 +64,11 @@ def impair(
                 "faults": dict(done.faults),
                 "truth": str(truth_path(output)),
                 "seed": seed,
+                "losses": [loss.as_json() for loss in source.losses],
             }
         )
     else:
         kinds = ", ".join(f"{count} {kind}" for kind, count in done.faults.items()) or "no fault fitted"
         sys.stdout.write(f"{done.frames_in} frames in, {done.frames_out} out: {kinds}\n")
+        tell_losses(source.losses)
     return 0

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Sequence
 from contextlib import ExitStack
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
@@ -96,7 +94,7 @@ def replay(
     for each flow. Leaves with 1 when a finding is an error.
     """
     from roce_pkt.capture import open as open_capture
-    from roce_pkt.files import whole_file
+    from roce_pkt.files import check_outputs, whole_file
     from roce_pkt.run.observe import observe
     from roce_pkt.units import parse_time_ps
 
@@ -105,7 +103,7 @@ def replay(
     delay_ps = parse_time_ps(path_delay, "--path-delay")
     if output is not None and capture == "-":
         raise InputError("-o: a pipe can be read once; write the capture to a file first")
-    _check_outputs((output, events, report, png), [capture, *([] if fabric is None else [fabric])], force)
+    check_outputs((output, events, report, png), (capture, fabric), force=force)
     source = open_capture(capture, udp_port)
     if fabric is not None:
         if output is not None or png is not None:
@@ -138,19 +136,6 @@ def replay(
 
         show(capture, seen)
     return 1 if seen.failed else 0
-
-
-def _check_outputs(outputs: Sequence[str | None], inputs: Sequence[str], force: bool) -> None:
-    """Complain before long work of files that could not, or should not, be written in the end."""
-    from roce_pkt.files import check_apart, check_free
-
-    given = [path for path in outputs if path is not None]
-    for number, path in enumerate(given):
-        for source in inputs:
-            check_apart(path, source)
-        if os.path.realpath(path) in map(os.path.realpath, given[:number]):
-            raise InputError(f"{path}: is named for two outputs")
-        check_free(path, force=force)
 
 
 def _drive(

@@ -15,6 +15,7 @@ from roce_pkt.cli.common import (
     FormatOption,
     UdpPortOption,
     print_json,
+    tell_losses,
 )
 from roce_pkt.errors import InputError, nearest
 
@@ -51,6 +52,7 @@ def rewrite(
     from roce_pkt.edit.reframe import FAMILIES
     from roce_pkt.edit.rewrite import ICRC_MODES, PAYLOAD_MODES, Orders
     from roce_pkt.edit.rewrite import rewrite as do_rewrite
+    from roce_pkt.files import check_outputs
 
     payload = payload or ("zero" if anonymise else "keep")
     for option, word, known in (
@@ -75,12 +77,15 @@ def rewrite(
     )
     if reverse:
         orders = orders.inverse()
-    done = do_rewrite(open_capture(capture, udp_port), output, orders, force=force)
+    check_outputs([output], [capture], force=force)
+    source = open_capture(capture, udp_port)
+    done = do_rewrite(source, output, orders, force=force)
     if form is Format.JSON:
-        print_json(asdict(done))
+        print_json(asdict(done) | {"losses": [loss.as_json() for loss in source.losses]})
     else:
         left_out = f", {done.left_out} left out" if done.left_out else ""
         sys.stdout.write(
             f"{done.frames} frames: {done.changed} changed, {done.kept} as they were{left_out}\n"
         )
+        tell_losses(source.losses)
     return 0

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -72,7 +71,7 @@ def simulate(
     from dataclasses import replace
 
     from roce_pkt.edit.impair import truth_path
-    from roce_pkt.files import whole_file
+    from roce_pkt.files import check_outputs, whole_file
     from roce_pkt.run import simulate as room
     from roce_pkt.units import parse_time_ps
 
@@ -87,11 +86,8 @@ def simulate(
         loaded = replace(loaded, taps=tuple(taps), written=loaded.written | {"taps": list(taps)})
     if output and not loaded.taps:
         raise InputError("-o needs a place to record: taps in the scenario, or --tap host2")
-    files = (("--events", events), ("--series", series), ("--png", png), ("--report", report), ("-o", output))
     truth = truth_path(output) if output and loaded.fault else None
-    for option, file in (*files, ("-o", truth)):
-        if file and Path(file).exists() and not force:
-            raise InputError(f"{option} {file}: exists already; give --force to replace it")
+    check_outputs((events, series, png, report, output, truth), (scenario, law), force=force)
     with ExitStack() as stack:
         page = _page(loaded.duration_ps) if report or png else None
         sampled = _samplers(stack, series, page, force=force)

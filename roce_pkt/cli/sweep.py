@@ -48,7 +48,7 @@ def sweep(
     With -o RESULTS.parquet every finished run is kept at once beside that file; the same command,
     started again after it was killed, goes on from there.
     """
-    from roce_pkt.files import check_free, whole_file
+    from roce_pkt.files import check_outputs, whole_file
     from roce_pkt.run import sweep as room
     from roce_pkt.run import sweep_table
 
@@ -60,8 +60,7 @@ def sweep(
     order = dict(_varied(text) for text in vary)
     if png is not None and len(order) > 2:
         raise InputError(f"--png draws one or two varied keys, not {len(order)}")
-    for file in filter(None, (output, png)):
-        check_free(file, force=force)
+    check_outputs((output, png), [scenario], force=force)
     grid = room.Sweep(
         str(scenario or preset), order, seeds, dict(key_and_value(text) for text in changes or [])
     )
