@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from roce_pkt.errors import InputError
+from roce_pkt.errors import InputError, ScenarioError
 from roce_pkt.scenario.fault import Fault
 from roce_pkt.scenario.field import rows_of
 from roce_pkt.scenario.reader import file_text, read_faults
@@ -26,7 +26,13 @@ def fault_from_words(text: str) -> Fault:
             raise InputError(f"--fault {text!r}: {word!r} is not KEY=VALUE; e.g. 'drop qp=0x11 psn=1007'")
         quoted = key in rows and isinstance(rows[key][1].default, str)
         lines.append(f"{json.dumps(key)} = {json.dumps(value) if quoted or not _number(value) else value}")
-    return read_faults("\n".join(lines), f"--fault {text!r}")[0]
+    option = f"--fault {text!r}"
+    try:
+        return read_faults("\n".join(lines), option)[0]
+    except ScenarioError as error:
+        # the words became lines of a table that nobody wrote: name the key, not the line
+        key = error.where.rpartition(": ")[2].removeprefix("fault[0].")
+        raise ScenarioError(f"{option}: {key}" if key != option else option, error.what) from None
 
 
 def _number(text: str) -> bool:

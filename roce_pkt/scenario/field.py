@@ -59,8 +59,12 @@ def _number(kind: type, low: float, high: float) -> Callable[[Any, str], Any]:
     def read(value: Any, where: str) -> Any:
         right = isinstance(value, int | float) if kind is float else isinstance(value, int)
         if not right or isinstance(value, bool) or not low <= value <= high:
-            noun = "a whole number" if kind is int else "a number"
-            raise ScenarioError(where, f"{value!r} is not {noun} from {low:g} to {high:g}")
+            span = (
+                f"a whole number from {low} to {high}"
+                if kind is int
+                else f"a number from {low:g} to {high:g}"
+            )
+            raise ScenarioError(where, f"{value!r} is not {span}")
         return kind(value)
 
     return read
@@ -116,7 +120,7 @@ def choice(default: str, doc: str, *allowed: str) -> Any:
     def read(value: Any, where: str) -> str:
         if value not in allowed:
             hint = nearest(str(value), allowed)
-            raise ScenarioError(where, f"{value!r} is not one of {', '.join(allowed)}{hint}")
+            raise ScenarioError(where, f"{value!r} is not known{hint}")  # the reader adds what is allowed
         return str(value)
 
     return _row(read, default, ", ".join(allowed), doc)

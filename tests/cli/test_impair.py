@@ -34,3 +34,25 @@ def test_impair_states_what_it_did(pcaps: Path, tmp_path: Path, capsys: pytest.C
 def test_impair_without_a_fault_says_how(pcaps: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     assert run(["impair", str(pcaps / "clean.pcap"), "-o", str(tmp_path / "x")]) == 2
     assert "--fault 'drop" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("fault", "says"),
+    [
+        (
+            "drp",
+            "do: 'drp' is not known (did you mean 'drop'?); allowed: drop, ce, corrupt, duplicate, reorder,",
+        ),
+        ("drop psn=abc", "psn: 'abc' is not a whole number from -1 to 16777215;"),
+        ("drop psm=3", "psm: unknown key 'psm' (did you mean 'psn'?)"),
+        (
+            "corrupt what=fld",
+            "what: 'fld' is not known (did you mean 'field'?); allowed: bit, field, payload",
+        ),
+    ],
+)
+def test_a_wrong_word_is_named_by_its_key(
+    fault: str, says: str, pcaps: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
+    assert run(["impair", str(pcaps / "clean.pcap"), "-o", str(tmp_path / "x"), "--fault", fault]) == 2
+    assert capsys.readouterr().err.startswith(f"roce-pkt: --fault {fault!r}: {says}")
