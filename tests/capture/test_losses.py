@@ -5,31 +5,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from readings import compiled, plain
 
 from roce_pkt import capture
-from roce_pkt.capture import damage, fill
+from roce_pkt.capture import damage
 from roce_pkt.capture.columns import COLUMNS
-from roce_pkt.capture.compiled import compiled_batches
-from roce_pkt.capture.frames import Frames
 from roce_pkt.capture.model import Interface, Resolution
 from roce_pkt.capture.writer import write_pcapng
 from roce_pkt.edit.copy import copy_capture
 
 CLEAN = Path(__file__).parents[2] / "pcaps" / "clean.pcap"
 FRAMES = list(capture.open(CLEAN).records())
-
-
-def plain(path):
-    walk = capture.open(path).walk()
-    parts = []
-    while not walk.over:
-        parts.append(fill.plain_batch(walk, 4791))
-    return Frames.concat(parts), walk.capture
-
-
-def compiled(path):
-    walk = capture.open(path).walk()
-    return Frames.concat(compiled_batches(walk, 4791, verify=True)), walk.capture
 
 
 both = pytest.mark.parametrize("read", [plain, compiled])

@@ -12,12 +12,10 @@ import pytest
 import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
+from readings import compiled, plain
 
 from roce_pkt import capture
-from roce_pkt.capture import fill
 from roce_pkt.capture.columns import COLUMNS
-from roce_pkt.capture.compiled import compiled_batches
-from roce_pkt.capture.frames import Frames
 from roce_pkt.capture.kernel_walk import CLOCK_WORDS
 from roce_pkt.capture.model import Block, Interface, Resolution
 from roce_pkt.capture.writer import ticks_of, write_pcap, write_pcapng
@@ -26,19 +24,6 @@ from roce_pkt.wire import net
 
 PCAPS = Path(__file__).parents[2] / "pcaps"
 CLEAN = PCAPS / "clean.pcap"
-
-
-def plain(path):
-    walk = capture.open(path).walk()
-    parts = []
-    while not walk.over:
-        parts.append(fill.plain_batch(walk, 4791))
-    return Frames.concat(parts), walk.capture
-
-
-def compiled(path):
-    walk = capture.open(path).walk()
-    return Frames.concat(compiled_batches(walk, 4791, verify=True)), walk.capture
 
 
 def same(one, other, but=()):
