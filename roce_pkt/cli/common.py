@@ -45,6 +45,12 @@ def tell_losses(losses: Iterable[Finding]) -> None:
         sys.stderr.write(printable(f"{loss.severity}: {loss.text}") + "\n")
 
 
+def with_losses(document: dict[str, Any], losses: Iterable[Finding]) -> dict[str, Any]:
+    """The document, with what of a capture could not be read where there is such a thing."""
+    told = [loss.as_json() for loss in losses]
+    return document | {"losses": told} if told else document
+
+
 def key_and_value(text: str) -> tuple[str, str]:
     """A change to a scenario, from `--set`.
 

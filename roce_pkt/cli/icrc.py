@@ -16,6 +16,7 @@ from roce_pkt.cli.common import (
     UdpPortOption,
     print_json,
     tell_losses,
+    with_losses,
 )
 from roce_pkt.errors import InputError
 from roce_pkt.report.text import console
@@ -147,7 +148,7 @@ def fix(
     source = open_capture(capture, udp_port)
     done = repair_icrc(source, output, force=force)
     if form is Format.JSON:
-        print_json(asdict(done) | {"losses": [loss.as_json() for loss in source.losses]})
+        print_json(with_losses(asdict(done), source.losses))
     else:
         sys.stdout.write(
             f"{done.frames} frames: {done.repaired} repaired, {done.right} were right, "

@@ -15,6 +15,7 @@ from roce_pkt.cli.common import (
     UdpPortOption,
     print_json,
     tell_losses,
+    with_losses,
 )
 from roce_pkt.errors import InputError
 
@@ -57,16 +58,14 @@ def impair(
     source = open_capture(capture, udp_port)
     done = do_faults(source, output, wanted, seed=seed, force=force)
     if form is Format.JSON:
-        print_json(
-            {
-                "frames_in": done.frames_in,
-                "frames_out": done.frames_out,
-                "faults": dict(done.faults),
-                "truth": str(truth_path(output)),
-                "seed": seed,
-                "losses": [loss.as_json() for loss in source.losses],
-            }
-        )
+        document = {
+            "frames_in": done.frames_in,
+            "frames_out": done.frames_out,
+            "faults": dict(done.faults),
+            "truth": str(truth_path(output)),
+            "seed": seed,
+        }
+        print_json(with_losses(document, source.losses))
     else:
         kinds = ", ".join(f"{count} {kind}" for kind, count in done.faults.items()) or "no fault fitted"
         sys.stdout.write(f"{done.frames_in} frames in, {done.frames_out} out: {kinds}\n")

@@ -16,6 +16,7 @@ from roce_pkt.cli.common import (
     UdpPortOption,
     print_json,
     tell_losses,
+    with_losses,
 )
 from roce_pkt.errors import InputError, nearest
 
@@ -81,7 +82,7 @@ def rewrite(
     source = open_capture(capture, udp_port)
     done = do_rewrite(source, output, orders, force=force)
     if form is Format.JSON:
-        print_json(asdict(done) | {"losses": [loss.as_json() for loss in source.losses]})
+        print_json(with_losses(asdict(done), source.losses))
     else:
         left_out = f", {done.left_out} left out" if done.left_out else ""
         sys.stdout.write(

@@ -12,8 +12,7 @@ def test_rewrite_and_reverse_from_the_shell(pcaps: Path, tmp_path: Path, capsys:
     there, back = str(tmp_path / "there"), str(tmp_path / "back")
     maps = ["--map", "psn:+1", "--map", "ip:10.0.0.1=10.0.0.77", "--format", "json"]
     assert run(["rewrite", str(pcaps / "clean.pcap"), "-o", there, *maps]) == 0
-    counts = {"frames": 226, "changed": 226, "kept": 0, "left_out": 0}
-    assert json.loads(capsys.readouterr().out) == {**counts, "losses": []}
+    assert json.loads(capsys.readouterr().out) == {"frames": 226, "changed": 226, "kept": 0, "left_out": 0}
     assert run(["rewrite", there, "-o", back, *maps, "--reverse"]) == 0
     assert Path(back).read_bytes()[24:] == (pcaps / "clean.pcap").read_bytes()[24:]
 
