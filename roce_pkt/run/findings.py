@@ -222,10 +222,11 @@ def _ties(seen: Observation) -> list[Finding]:
     if not tied:
         return []
     (flow, rp), count = tied[0], sum(rp.tied for _, rp in tied)
+    flows = "1 flow" if len(tied) == 1 else f"{len(tied)} flows"
     text = (
-        f"{count} times in {len(tied)} flows two things came within {_time(seen.tick_ps)}, the capture's"
-        " clock tick, of each other; either order fits, and rates after it are those of one of them."
-        f" The first: {flow.key}, a notification or step with {rp.ties[0].words[0]}"
+        f"{count} ties in {flows}: two things within {_time(seen.tick_ps)}, the capture's clock tick, of each"
+        " other. Either order fits; the rates after it are those of one of them. The first:"
+        f" {flow.key}, a notification or step with {rp.ties[0].words[0]}"
     )
     return [Finding("rp.tie", "note", text, rp.ties[0].frame)]
 

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import PCAPS
+from conftest import PCAPS, ROOT
 from crafted import START_NS, cnp, data, pcap, tcp
 
 from roce_pkt.cli.app import run
@@ -244,3 +244,14 @@ def test_many_connections_are_told_in_short(capsys, pcaps, tmp_path, monkeypatch
     more = len(seen["connections"]) - 2
     assert f"not shown: {more} more connections; --format json has every one" in text
     assert text.count("rdmacm-utils") == 2
+
+
+def test_the_readme_shows_what_its_first_line_prints(capsys, monkeypatch):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    text = (ROOT / "README.md").read_text()
+    command = text.split(".venv/bin/roce-pkt replay ", 1)[1].splitlines()[0]
+    shown = text.split("## What the first line prints", 1)[1].split("```")[1].strip("\n").splitlines()
+    code, out, err = said(capsys, *command.split())
+    assert (code, err) == (0, "")
+    assert [line.rstrip() for line in out.splitlines()] == shown
