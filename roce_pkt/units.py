@@ -13,6 +13,7 @@ from roce_pkt.errors import ScenarioError
 
 PS_PER_NS = 1000
 PS_PER_US = 1_000_000
+PS_PER_MS = 1_000_000_000
 PS_PER_S = 1_000_000_000_000
 MAX_TIME_PS = 1 << 62  # 53 days: what 64 bits of picoseconds hold, and twice of it
 MAX_RATE_BPS = 10**15

@@ -52,8 +52,13 @@ def simulate(
         ),
     ] = None,
     every: Annotated[
-        str, typer.Option("--every", metavar="TIME", help="Sampling period of --series, --png, --report.")
-    ] = "1us",
+        str | None,
+        typer.Option(
+            "--every",
+            metavar="TIME",
+            help="Sampling period of --series, --png, --report: 1us, less for a picture of a short run.",
+        ),
+    ] = None,
     png: Annotated[
         str | None,
         typer.Option("--png", metavar="FILE", help="Draw goodput, rates, queues, marks, pauses, paths."),
@@ -73,7 +78,6 @@ def simulate(
     from roce_pkt.edit.impair import truth_path
     from roce_pkt.files import check_outputs, whole_file
     from roce_pkt.run import simulate as room
-    from roce_pkt.units import parse_time_ps
 
     if (scenario is None) == (preset is None):
         raise InputError("give a scenario file or --preset NAME (roce-pkt presets lists them)")
@@ -98,14 +102,14 @@ def simulate(
             on_rows=page.rows if page is not None else None,
             on_frame=_frame_writer(stack, output, force=force) if output else None,
             on_samples=sampled,
-            sample_every_ps=parse_time_ps(every, "--every"),
+            sample_every_ps=_period_ps(every, series),
             progress=stack.enter_context(_progress(loaded.duration_ps)),
         )
         if truth:
             stream = stack.enter_context(whole_file(truth, force=force))
             stream.writelines(json.dumps(line).encode() + b"\n" for line in result.faults)
     if page is not None:
-        _draw(page.page(loaded.name, result), report, png, force=force)
+        _draw(page.page(_title(loaded.name, given), result), report, png, force=force)
     if form is Format.JSON:
         print_json(result.as_json())
     else:
@@ -115,10 +119,24 @@ def simulate(
     return 1 if any(f.severity == "error" for f in result.findings) else 0
 
 
+def _period_ps(every: str | None, series: str | None) -> int | None:
+    """The sampling period; None: what a picture of the run needs."""
+    from roce_pkt.units import PS_PER_US, parse_time_ps
+
+    if every is None:
+        return PS_PER_US if series else None
+    return parse_time_ps(every, "--every")
+
+
 def _page(span_ps: int) -> SimulationPage:
     from roce_pkt.report.simulate_page import SimulationPage
 
     return SimulationPage(span_ps)
+
+
+def _title(name: str, given: dict[str, str]) -> str:
+    """A scenario's name, and how it was changed."""
+    return ", ".join([name, *(f"{key} = {value}" for key, value in given.items())])
 
 
 def _draw(page: Page, report: str | None, png: str | None, *, force: bool) -> None:

@@ -76,8 +76,8 @@
 
   function curveTrace(panel, curve, axis) {
     // curves without a group are told apart by their place
-    const alone = panel.curves.filter((one) => one.group === null);
-    const color = curve.group === null && alone.length > 1 ? PALETTE[alone.indexOf(curve) % PALETTE.length] : colorOf(curve.group);
+    const alone = panel.curves.filter((one) => one.group === null && one.weight !== "dotted");
+    const color = alone.length > 1 && alone.includes(curve) ? PALETTE[alone.indexOf(curve) % PALETTE.length] : colorOf(curve.group);
     const width = { main: 2, thin: 1, dotted: 1.2 }[curve.weight];
     return {
       type: "scatter", mode: "lines", x: curve.t, y: curve.v, xaxis: "x", yaxis: axis, meta: curve.group,
@@ -126,7 +126,8 @@
         const from = numbers(bands.from), to = numbers(bands.to);
         from.forEach((x0, i) => out.push({ type: "rect", xref: "x", yref: "paper", x0, x1: to[i], y0: 0, y1: 1, layer: "below", line: { width: 0 }, fillcolor: "rgba(213,94,0,0.10)" }));
       }
-    return out.length > MOST_SHADES ? [] : out;
+    const since = page.since > 0 && page.since < page.span ? [{ type: "line", xref: "x", yref: "paper", x0: page.since, x1: page.since, y0: 0, y1: 1, line: { width: 1, dash: "dash", color: NEUTRAL } }] : [];
+    return [...(out.length > MOST_SHADES ? [] : out), ...since];
   }
 
   const heightOf = (panel) => (panel.lanes.length ? LANE_HEIGHT * panel.lanes.length + 8 : CURVE_HEIGHT);
@@ -157,7 +158,7 @@
         traces.push(...barTraces(panel, `x${i + 1}`, axis));
       } else if (panel.lanes.length)
         Object.assign(layout[key], { range: [panel.lanes.length - 0.5, -0.5], tickvals: panel.lanes.map((_, lane) => lane), ticktext: panel.lanes.map(escape), tickfont: { size: 10 }, automargin: true });
-      else Object.assign(layout[key], { title: { text: panel.unit, standoff: 4 }, rangemode: "tozero" });
+      else Object.assign(layout[key], { title: { text: panel.unit, standoff: 4 }, rangemode: "tozero", ...(panel.top ? { range: [0, panel.top] } : {}), ...(panel.log ? { type: "log", rangemode: "normal", dtick: 1 } : {}) });
       const heading = `<b>${escape(panel.title)}</b>${panel.note ? `  ${escape(panel.note)}` : ""}`;
       layout.annotations.push({ text: heading, xref: "paper", yref: "paper", x: 0, y: top, xanchor: "left", yanchor: "bottom", showarrow: false, font: { size: 12 } });
       for (const bands of panel.bands) traces.push(bandsTrace(panel, bands, axis));

@@ -132,6 +132,8 @@ class Panel:
         bands: Bands, by lane.
         bars: Bars, beside each other; such a panel has nothing else.
         level: A value to compare bars with.
+        log: True where what is small counts as well as what is large.
+        top: Highest value of the axis, where a peak would hide the rest; 0 for what the curves need.
     """
 
     title: str
@@ -142,6 +144,8 @@ class Panel:
     bands: list[Bands] = field(default_factory=list)
     bars: list[Bar] = field(default_factory=list)
     level: float = 0.0
+    log: bool = False
+    top: float = 0.0
 
     @property
     def lanes(self) -> list[str]:
@@ -204,6 +208,7 @@ class Page:
         findings: What somebody should look at.
         parameters: What it ran with.
         caption: Lines below the title of a static picture, which has no tables.
+        since_s: From when on numbers count; marked in the picture when it is later than 0.
     """
 
     title: str
@@ -215,6 +220,7 @@ class Page:
     findings: list[Finding] = field(default_factory=list)
     parameters: list[Parameter] = field(default_factory=list)
     caption: str = ""
+    since_s: float = 0.0
 
     @property
     def time_unit(self) -> tuple[str, float]:
@@ -232,6 +238,7 @@ class Page:
             "facts": self.facts,
             "time_unit": unit,
             "span": self.span_s * per_second,
+            "since": self.since_s * per_second,
             "groups": [{"key": g.key, "name": g.name, "shown": g.shown} for g in self.groups],
             "panels": [_panel(panel, per_second) for panel in self.panels if not panel.empty],
             "tables": [
@@ -284,6 +291,8 @@ def _panel(panel: Panel, per_second: float) -> dict[str, Any]:
         ],
         "bars": [[b.name, b.value] for b in panel.bars],
         "level": panel.level,
+        "log": panel.log,
+        "top": panel.top,
     }
 
 

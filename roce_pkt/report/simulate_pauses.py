@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from roce_pkt.engine import rows
 from roce_pkt.report.page import Bands, Curve, Marks, Panel, Symbol
+from roce_pkt.run.bins import Axis
 from roce_pkt.units import PS_PER_S
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ MOST_SPANS = 200_000
 MOST_LANES = 12
 MANY = 150
 """A lane with more pauses than this has a curve too: how much of the time it was paused."""
-PARTS = 200
 DEEDS: dict[int, tuple[str, Symbol]] = {
     rows.WD_STORM: ("watchdog: storm", "cross"),
     rows.WD_RESTORE: ("watchdog: restored", "ring"),
@@ -30,14 +30,9 @@ Lane = tuple[str, int]
 
 
 class Pauses:
-    """Collects when ports were paused, by class.
+    """Collects when ports were paused, by class."""
 
-    Args:
-        span_ps: Simulated time.
-    """
-
-    def __init__(self, span_ps: int) -> None:
-        self.span_ps = span_ps
+    def __init__(self) -> None:
         self._open: dict[Lane, int] = {}
         self._spans: dict[Lane, list[tuple[int, int]]] = {}
         self._deeds: dict[tuple[Lane, int], list[int]] = {}
@@ -64,10 +59,10 @@ class Pauses:
         if self._count <= MOST_SPANS:
             self._spans.setdefault(lane, []).append((start_ps, stop_ps))
 
-    def panels(self) -> list[Panel]:
-        """Lanes, and curves where lanes are crowded."""
+    def panels(self, axis: Axis) -> list[Panel]:
+        """Lanes, and curves where lanes are crowded, over a time axis."""
         for lane in list(self._open):
-            self._close(lane, self.span_ps)
+            self._close(lane, axis.end_ps)
         spans = {lane: np.array(found, np.int64) for lane, found in self._spans.items()}
         marked = {lane for lane, _ in self._deeds}
         order = sorted(spans, key=lambda lane: (lane not in marked, -_total(spans[lane]), lane))
@@ -88,17 +83,8 @@ class Pauses:
                 if len(times):
                     lanes.marks.append(Marks(what, None, times / PS_PER_S, name, symbol))
         for lane in [one for one in order if len(spans[one]) > MANY][:6]:
-            share.curves.append(Curve(f"{lane[0]} class {lane[1]}", None, *self._share(spans[lane]), "step"))
+            share.curves.append(Curve(f"{lane[0]} class {lane[1]}", None, *_share(spans[lane], axis), "step"))
         return [lanes, share]
-
-    def _share(self, spans: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """How much of each part of the time axis lies in spans, in percent."""
-        edges = np.linspace(0, self.span_ps, PARTS + 1)
-        at = np.searchsorted(spans[:, 0], edges, "right")
-        before = np.concatenate(([0.0], np.cumsum(spans[:, 1] - spans[:, 0], dtype=np.float64)))[at]
-        beyond = np.where(at > 0, np.maximum(spans[np.maximum(at - 1, 0), 1] - edges, 0.0), 0.0)
-        share = np.diff(before - beyond) / (self.span_ps / PARTS) * 100
-        return edges[:-1] / PS_PER_S, np.asarray(share, np.float64)
 
 
 def _natural(lane: Lane) -> list[tuple[str, int]]:
@@ -108,3 +94,13 @@ def _natural(lane: Lane) -> list[tuple[str, int]]:
 
 def _total(spans: NDArray[np.int64]) -> int:
     return int((spans[:, 1] - spans[:, 0]).sum())
+
+
+def _share(spans: NDArray[np.int64], axis: Axis) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """How much of each part of the time axis lies in spans, in percent."""
+    edges = np.append(axis.edges_ps, axis.end_ps)
+    at = np.searchsorted(spans[:, 0], edges, "right")
+    before = np.concatenate(([0.0], np.cumsum(spans[:, 1] - spans[:, 0], dtype=np.float64)))[at]
+    beyond = np.where(at > 0, np.maximum(spans[np.maximum(at - 1, 0), 1] - edges, 0.0), 0.0)
+    share = np.diff(before - beyond) / np.diff(edges) * 100
+    return axis.edges_s, np.asarray(share, np.float64)

@@ -12,13 +12,26 @@ if TYPE_CHECKING:
     from roce_pkt.run.simulation_result import Simulation, SimulationFinding
 
 MOST_RULES = 4
-FINDING_WIDTH = 150
+FINDING_WIDTH = 180
+
+
+def progress(result: Simulation) -> str:
+    """How much of its messages a run has done, and when; nothing where they have no end."""
+    summary = result.summary
+    whole = format_time_ns(summary["sim_time_ns"])
+    if summary["done_ns"] is not None:
+        return f"all messages done at {format_time_ns(summary['done_ns'])} of {whole}"
+    done = sum(flow.completion_ns is not None for flow in result.flows)
+    return f"{done} of {len(result.flows)} flows done in {whole}" if done else ""
 
 
 def caption(result: Simulation) -> str:
     """What a picture says of its run in a few lines."""
     summary, ports = result.summary, result.ports
-    words = [f"goodput {format_rate(summary['goodput_bps'])}", f"fairness {summary['jain']:.3f}"]
+    since = result.summary["sim_time_ns"] - result.summary["measured_ns"]
+    words = [f"from {format_time_ns(since)} on: " if since else ""]
+    words[0] += f"goodput {format_rate(summary['goodput_bps'])}"
+    words.append(f"fairness {summary['jain']:.3f}")
     longest = max((p.queue_p99_bytes for p in ports), default=0)
     words.append(f"longest queue (99 %) {format_bytes(longest)}")
     for name, count in (("XOFF", sum(p.xoff for p in ports)), ("drops", sum(p.drops for p in ports))):
@@ -27,7 +40,8 @@ def caption(result: Simulation) -> str:
     again = sum(f.retransmissions for f in result.flows)
     if again:
         words.append(f"{again:,} packets sent again")
-    lines = [", ".join(words)]
+    ended = progress(result)
+    lines = ["; ".join(filter(None, (ended, ", ".join(words))))]
     rules = list(dict.fromkeys(one.rule for one in result.findings))
     for rule in rules[:MOST_RULES]:
         one, *others = [found for found in result.findings if found.rule == rule]
@@ -43,7 +57,7 @@ def facts(result: Simulation) -> list[tuple[str, str]]:
     times = {f"message_{key}": value for key, value in (result.messages or {}).items() if value is not None}
     times.pop("message_by_length", None)
     for key, value in (result.summary | times).items():
-        if isinstance(value, bool):
+        if value is None or isinstance(value, bool):
             continue
         name, _, unit = key.rpartition("_")
         if unit == "ns":

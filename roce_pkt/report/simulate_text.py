@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from roce_pkt.report.check_text import STYLES
+from roce_pkt.report.simulate_tables import progress
 from roce_pkt.report.text import console, printable
 from roce_pkt.units import format_bytes, format_rate, format_time_ns
 
@@ -34,6 +35,8 @@ def show(result: Simulation) -> None:
     )
     out.print(name.append(totals, style="not bold"), soft_wrap=False, width=WIDTH)
     out.print(_flows(result.flows), soft_wrap=False, width=WIDTH)
+    if ended := progress(result):
+        out.print(ended, soft_wrap=False, width=WIDTH)
     if len(result.flows) > MOST_FLOWS:
         out.print(f"the {MOST_FLOWS} slowest of {len(result.flows)} flows")
     if result.messages:

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from roce_pkt.engine.session import Session, Sinks
+from roce_pkt.run.simulation_end import sampling_ps
 from roce_pkt.run.simulation_events import events_of
 from roce_pkt.run.simulation_faults import DoneFaults
 from roce_pkt.run.simulation_names import Names
 from roce_pkt.run.simulation_result import Simulation, collect
 from roce_pkt.scenario import presets
 from roce_pkt.scenario.schema import Scenario
+from roce_pkt.units import PS_PER_US
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,7 +63,7 @@ def simulate(
     on_frame: OnFrame | None = None,
     on_samples: OnSamples | None = None,
     on_rows: OnRows | None = None,
-    sample_every_ps: int = 1_000_000,
+    sample_every_ps: int | None = None,
     progress: Progress | None = None,
 ) -> Simulation:
     """Run a scenario.
@@ -75,7 +77,8 @@ def simulate(
             `engine.records.RATE_SAMPLE` (n, halves), and the run's names.
         on_rows: Called with blocks of `engine.records.EVENT_ROW` in time order, and the run's names: events
             as arrays, for whoever wants many of them.
-        sample_every_ps: Sampling period for `on_samples`.
+        sample_every_ps: Sampling period for `on_samples`; None for a microsecond, or less where all is done
+            so soon that nothing would be seen.
         progress: Called a few times a second.
 
     Returns:
@@ -87,7 +90,10 @@ def simulate(
     scenario = load(source, changes)
     sinks = Sinks()
     traced = on_event is not None or on_rows is not None
-    session = Session(scenario, sinks, sample_every_ps if on_samples else 0, trace=traced)
+    session = Session(scenario, sinks, (sample_every_ps or PS_PER_US) if on_samples else 0, trace=traced)
+    if on_samples is not None and sample_every_ps is None:
+        session.sample_every_ps = sampling_ps(scenario, session.built)
+        session.built.w["sample_every_ps"] = session.sample_every_ps
     names = Names(scenario, session.built)
     faults = DoneFaults(names)
     if traced:

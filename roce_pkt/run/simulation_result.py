@@ -16,6 +16,7 @@ from roce_pkt.errors import Severity
 from roce_pkt.fabric.pause import paused_total_ps
 from roce_pkt.run.message_times import Messages, MessageTimes
 from roce_pkt.run.path_shares import PathShares, path_shares
+from roce_pkt.run.simulation_end import done_ps
 from roce_pkt.run.simulation_names import Names
 from roce_pkt.units import PS_PER_NS, PS_PER_S, format_time_ns
 
@@ -178,12 +179,13 @@ def collect(session: Session, names: Names, wall_s: float, cpu_s: float, *, inte
     ports = _ports(session, names)
     paths = path_shares(session, names)
     w = session.built.w
-    data = int(w["data_sent"])
+    data, done = int(w["data_sent"]), done_ps(session.built)
     summary = {
         "data_packets": data,
         "frames": int(w["frames_sent"]),
         "events": int(w["events"]),
         "sim_time_ns": session.now_ps // PS_PER_NS,
+        "done_ns": None if done is None else done // PS_PER_NS,
         "measured_ns": measured_ps(session) // PS_PER_NS,
         "wall_s": round(wall_s, 6),
         "cpu_s": round(cpu_s, 6),

@@ -64,13 +64,9 @@ class Thinned:
     """A curve of any length in bounded memory.
 
     Args:
-        first_ps: Start of the span it lies in.
-        span_ps: Length of that span.
-        columns: Parts that keep their extremes.
+        columns: Parts of the time it covers so far that keep their extremes.
     """
 
-    first_ps: int
-    span_ps: int
     columns: int = COLUMNS
     _times: list[Ints] = field(default_factory=list)
     _values: list[Floats] = field(default_factory=list)
@@ -89,7 +85,8 @@ class Thinned:
         times = np.concatenate(self._times or [np.zeros(0, np.int64)])
         values = np.concatenate(self._values or [np.zeros(0)])
         if len(times) > 4 * self.columns:
-            kept = thin(times, values, self.first_ps, self.span_ps, self.columns)
+            first = int(times[0])
+            kept = thin(times, values, first, int(times[-1]) - first, self.columns)
             times, values = times[kept], values[kept]
         self._times, self._values, self._held = [times], [values], len(times)
         return times, values
@@ -164,7 +161,7 @@ class Track(Watcher):
         return [flow.number for flow in flows[:most]]
 
     def _new(self, flow: int) -> FlowTrack:
-        rate, target, alpha, wire = (Thinned(0, self.span_ps) for _ in range(4))
+        rate, target, alpha, wire = (Thinned() for _ in range(4))
         data, marks = np.zeros((2, SHARE_COLUMNS), np.int64)
         return FlowTrack(flow, rate, target, alpha, wire, marks, data)
 

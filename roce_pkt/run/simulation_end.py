@@ -1,0 +1,65 @@
+"""How long there was something to see in a simulation: when its messages were done, how often to look."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from roce_pkt.engine.world import Built
+from roce_pkt.scenario.schema import ENDLESS, Scenario
+from roce_pkt.units import PS_PER_NS, PS_PER_S
+
+PERIODS_PS = tuple(ns * PS_PER_NS for ns in (20, 50, 100, 200, 500, 1000))
+"""Sampling periods to choose from."""
+LOOKS, MOST_LOOKS = 500, 200_000
+"""Samples that a run shall have, at the least time it can take; and samples that it may have in all."""
+
+
+def done_ps(built: Built) -> int | None:
+    """When the last message of a run was complete; None while one is under way, or follows for ever.
+
+    Args:
+        built: The run's arrays.
+    """
+    pairs = built.pairs
+    ended = built.arrays.half["ended_ps"][pairs.requester]
+    if not (ended >= 0).all():
+        work = pairs.works.work[np.maximum(pairs.works.of_flow, 0)]
+        nothing = (pairs.works.of_flow >= 0) & (work["first"] == work["end"])
+        if not ((ended >= 0) | nothing).all():
+            return None
+    return max(int(ended.max(initial=0)), 0)
+
+
+def sampling_ps(scenario: Scenario, built: Built) -> int:
+    """A sampling period for pictures: a microsecond, less where the messages may be done soon.
+
+    Args:
+        scenario: What is run.
+        built: Its arrays, before the run.
+    """
+    least = min(_least_ps(scenario, built), scenario.duration_ps)
+    period = max(least // LOOKS, scenario.duration_ps // MOST_LOOKS)
+    return max((one for one in PERIODS_PS if one <= period), default=PERIODS_PS[0])
+
+
+def _least_ps(scenario: Scenario, built: Built) -> int:
+    """What the hosts' links need at least for the messages of the scenario."""
+    pairs = built.pairs
+    octets = np.zeros((2, built.topology.hosts), np.float64)
+    latest = 0
+    for index, flow in enumerate(pairs.flows):
+        work = int(pairs.works.of_flow[index])
+        if work >= 0:
+            first, end = (int(pairs.works.work[work][name]) for name in ("first", "end"))
+            messages: NDArray[np.void] = pairs.works.message[first:end]
+            length = int(messages["length"].sum(dtype=np.int64))
+            latest = max(latest, int(messages["ready_ps"].max(initial=0)))
+        elif flow.traffic.count == ENDLESS:
+            return scenario.duration_ps
+        else:
+            length = flow.traffic.count * flow.traffic.message_bytes
+        latest = max(latest, flow.start_ps)
+        octets[0, flow.src] += length
+        octets[1, flow.dst] += length
+    return max(latest, int(octets.max() * 8 / scenario.fabric.rate_bps * PS_PER_S))
