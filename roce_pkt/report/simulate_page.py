@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.engine import rows
-from roce_pkt.engine.records import ATOMIC, READ
 from roce_pkt.report import simulate_panels as panels
 from roce_pkt.report.page import REST, Group, Page, Panel, Parameter
 from roce_pkt.report.simulate_pauses import Pauses
@@ -54,7 +53,7 @@ class SimulationPage:
         self._delivered = Bins(1, self.span_ps)  # by flow; last: of all
         self._received = Bins(0, self.span_ps)  # by receiver, where flows are many
         self._receivers: list[int] = []  # their hosts
-        self._receiver_of: NDArray[np.int64] = np.zeros(0, np.int64)  # by flow
+        self._receiver_of: NDArray[np.int64] = np.zeros(0, np.int64)  # by half, as `_halves` has them
         self._packet_ps = 0  # that a full packet takes on a host's link
         self._sampled_ps = self._busy_ps = 0
         self._taken: NDArray[np.int64] = np.zeros(1, np.int64)
@@ -74,9 +73,9 @@ class SimulationPage:
         self._queues = [Thinned() for _ in names.ports]
         self._delivered = Bins(len(senders) + 1, self.span_ps)
         flows = len(names.built.pairs.requester)
-        self._taken = np.zeros(flows, np.int64)
+        self._taken = np.zeros(2 * flows, np.int64)
         self._active = np.array([[NEVER_PS] * flows, [-1] * flows], np.int64)
-        hosts, places = np.unique(names.built.pairs.host_of_half[_takers(names)], return_inverse=True)
+        hosts, places = np.unique(names.built.pairs.host_of_half[_halves(names)], return_inverse=True)
         if flows > TOP_FLOWS and 1 < len(hosts) <= MOST_RECEIVERS:
             self._receivers, self._receiver_of = hosts.tolist(), places
             self._received = Bins(len(hosts), self.span_ps)
@@ -88,7 +87,8 @@ class SimulationPage:
         """A block of samples: times in picoseconds, octets queued by port, records by half."""
         self._begin(names)
         at = times.astype(np.int64)
-        received = rates["received_bytes"][:, _takers(names)]
+        # a READ's data comes to the requester, all other to the responder; one flow may do both
+        received = rates["received_bytes"][:, _halves(names)]
         grown = np.diff(received, axis=0, prepend=self._taken[None, :])
         grown = np.where(grown < 0, received, grown)  # statistics were restarted in between
         busy = grown.any(axis=1) | queues.any(axis=1)
@@ -114,7 +114,8 @@ class SimulationPage:
         for port, queue in enumerate(self._queues):
             queue.add(at, queues[:, port].astype(np.float64))
 
-    def _deliveries(self, at: NDArray[np.int64], grown: NDArray[np.int64]) -> None:
+    def _deliveries(self, at: NDArray[np.int64], by_half: NDArray[np.int64]) -> None:
+        grown = by_half.reshape(len(at), 2, -1).sum(axis=1)
         some = grown > 0
         first, last = at[some.argmax(axis=0)], at[len(at) - 1 - some[::-1].argmax(axis=0)]
         any_ = some.any(axis=0)
@@ -125,7 +126,7 @@ class SimulationPage:
         self._delivered.spread(self._sampled_ps, at, together.astype(np.float64), self._packet_ps)
         if len(self._receivers):
             by_receiver = np.zeros((len(self._receivers), len(at)))
-            np.add.at(by_receiver, self._receiver_of, grown.T)
+            np.add.at(by_receiver, self._receiver_of, by_half.T)
             self._received.spread(self._sampled_ps, at, by_receiver.T, self._packet_ps)
 
     def rows(self, found: NDArray[Any], names: Names) -> None:
@@ -188,7 +189,8 @@ class SimulationPage:
         scenario, ports = names.scenario, names.ports
         since_ps = scenario.measure_from_ps
         told = np.concatenate(self._cnps) if self._cnps else np.zeros(0, [("time_ps", "i8"), ("half", "u4")])
-        cnps = [told["time_ps"][told["half"] == half] for half in _takers(names)[:TOP_FLOWS]]
+        ends = _halves(names).reshape(2, -1)
+        cnps = [told["time_ps"][np.isin(told["half"], flow)] for flow in ends.T[:TOP_FLOWS]]
         rates = [(rate.points(), alpha.points()) for rate, alpha in self._rates]
         queues = [(queue.points(), name) for queue, name in zip(self._queues, ports, strict=True)]
         received = self._received.until(axis), [f"to {names.address(host)}" for host in self._receivers]
@@ -197,7 +199,7 @@ class SimulationPage:
             *panels.goodput(
                 axis,
                 groups,
-                len(self._taken),
+                ends.shape[1],
                 self._delivered.until(axis),
                 received,
                 scenario.fabric.rate_bps,
@@ -215,8 +217,7 @@ class SimulationPage:
         ]
 
 
-def _takers(names: Names) -> NDArray[np.int64]:
-    """The half of each flow that takes its data: the requester of a READ or ATOMIC, else the responder."""
+def _halves(names: Names) -> NDArray[np.int64]:
+    """Requesters of all flows, then their responders."""
     pairs = names.built.pairs
-    backwards = np.isin(pairs.half["verb"][pairs.requester], (READ, ATOMIC))
-    return np.where(backwards, pairs.requester, pairs.responder)
+    return np.concatenate((pairs.requester, pairs.responder))

@@ -81,15 +81,15 @@ def goodput(
         flows.curves.append(Curve("goodput", group.key, axis.edges_s, row, "step"))
     whole.curves.append(Curve("goodput", None, axis.edges_s, values[-1], "step"))
     shown = [flows] if len(values) == 2 else [whole, flows]
-    octets, names = received
-    if len(octets) > 1:
+    hosts = [(name, octets) for octets, name in zip(*received, strict=True) if octets.any()]
+    if len(hosts) > 1:
         receivers = Panel("Goodput of receivers", "Gb/s")
-        last = np.array([np.flatnonzero(row).max(initial=-1) for row in octets])
-        latest = np.argsort(-last, kind="stable")[:MOST_RECEIVERS]
-        for host in sorted(latest.tolist()):
-            receivers.curves.append(Curve(names[host], None, axis.edges_s, octets[host] * by_part, "step"))
-        if len(octets) > len(latest):
-            receivers.note = f", to the {len(latest)} of {len(octets)} hosts that got something last"
+        last = [int(np.flatnonzero(octets)[-1]) for _, octets in hosts]
+        latest = sorted(range(len(hosts)), key=lambda at: -last[at])[:MOST_RECEIVERS]
+        for name, octets in (hosts[at] for at in sorted(latest)):
+            receivers.curves.append(Curve(name, None, axis.edges_s, octets * by_part, "step"))
+        if len(hosts) > len(latest):
+            receivers.note = f", to the {len(latest)} of {len(hosts)} hosts that got something last"
         # a few of very many flows say little
         shown = [whole, receivers, flows] if count <= FEW_FLOWS else [whole, receivers]
     for panel in shown:

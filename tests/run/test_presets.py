@@ -182,6 +182,23 @@ def step_ns(result):
     return max(f.completion_ns for f in result.flows)
 
 
+def test_an_incast_is_paused_first_then_cut_too_deep_and_done_sooner_with_larger_steps():
+    ill, well = both("incast")
+    for result, most in ((ill, 4.5e6), (well, 2.5e6)):
+        assert len(result.flows) == 16
+        assert all(f.completion_ns is not None for f in result.flows)
+        assert 16e6 * 8 / 100 < step_ns(result) < most  # no sooner than the link can
+    panels = pictured("incast")[1]
+    assert len(panels["Pauses"].lanes) == 12
+    assert max(bands.stop_s[-1] for bands in panels["Pauses"].bands) < 0.3e-3
+    [together] = [c for c in panels["Goodput of all flows"].curves if c.weight == "main"]
+    early, valley = (together.value[(together.time_s > a) & (together.time_s < b)]
+                     for a, b in ((0.1e-3, 0.4e-3), (0.6e-3, 1e-3)))  # fmt: skip
+    assert early.min() > 85
+    assert valley.max() < 20
+    assert "Goodput of receivers" not in panels
+
+
 @pytest.mark.parametrize("seed", ["1", "3"])
 def test_a_training_step_is_tuned_to_a_third_of_its_time(seed):
     ill, well = (pictured("ai-training-tuning", cured, seed=seed)[0] for cured in (False, True))
