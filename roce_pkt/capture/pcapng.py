@@ -137,6 +137,26 @@ def kept_options(
     return tuple(found)
 
 
+def notes_around(view: memoryview, at: int, size: int) -> tuple[tuple[str, ...], Options]:
+    """Comments and other options of the packet block around a frame, whatever its byte order.
+
+    Args:
+        view: Octets with the whole block.
+        at: First octet of the frame.
+        size: Octets of the frame in the block.
+    """
+    start = at - 8 - PACKET_FIELDS
+    for order in "<>":
+        if start < 0:
+            break
+        kind, length, _, _, _, captured = struct.unpack_from(order + "IIIIII", view, start)
+        # a simple packet block has its length where these have the octets captured, which are fewer
+        if kind in (ENHANCED_PACKET, OBSOLETE_PACKET) and captured == size:
+            found = view[at + (size + 3 & ~3) : start + length - 4]
+            return comments_in(found, order), kept_options(found, order, _PACKET_NUMBERS, _PACKET_OCTETS)
+    return (), ()
+
+
 @dataclass(slots=True)
 class _Clock:
     link_type: int

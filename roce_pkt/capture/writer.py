@@ -10,17 +10,22 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from typing import TYPE_CHECKING
+
 from roce_pkt.capture import pcap, pcapng
 from roce_pkt.capture.model import MAX_RECORD_BYTES, NANOSECONDS, Block, Interface, Record, Resolution
 from roce_pkt.errors import InputError
 from roce_pkt.files import whole_file
+
+if TYPE_CHECKING:
+    from roce_pkt.capture.run import Run
 
 _FLUSH_BYTES = 1 << 20
 _NS_PER_S = 1_000_000_000
 _OWN_NAME = "roce-pkt"
 _SHB_USERAPPL = 4
 
-Chunk = tuple[int, bytes]
+Chunk = tuple[int, bytes | memoryview]
 """Octets for the file, and how many frames they hold."""
 
 
@@ -31,13 +36,13 @@ def pcap_header(link_type: int, *, nanosecond: bool = True, snaplen: int = 262_1
 
 
 def write_pcap(
-    path: str | Path, records: Iterable[Record], *, nanosecond: bool = True, force: bool = False
+    path: str | Path, records: Iterable[Record | Run], *, nanosecond: bool = True, force: bool = False
 ) -> int:
     """Write a classic pcap.
 
     Args:
         path: Where the file shall be.
-        records: Frames in order, all of one link type.
+        records: Frames in order, all of one link type, one by one or many in a run.
         nanosecond: Nanosecond stamps; otherwise microseconds, rounded down.
         force: Replace a file that is there.
 
@@ -50,25 +55,34 @@ def write_pcap(
     return _write(path, _pcap_chunks(path, records, nanosecond=nanosecond), force=force)
 
 
-def _pcap_chunks(path: str | Path, records: Iterable[Record], *, nanosecond: bool) -> Iterator[Chunk]:
+def _pcap_chunks(
+    path: str | Path, records: Iterable[Record | Run], *, nanosecond: bool
+) -> Iterator[Chunk]:
     link_type: int | None = None
     header = struct.Struct("<" + pcap.RECORD_HEADER)
     tick = 1 if nanosecond else 1000
-    for record in records:
+    for item in records:
         if link_type is None:
-            link_type = record.link_type
+            link_type = item.link_type if isinstance(item, Record) else int(item.link_type[0])
             yield 0, pcap_header(link_type, nanosecond=nanosecond)
-        if record.link_type != link_type:
-            raise InputError(
-                f"{path}: frame {record.number} has link type {record.link_type}, the first one {link_type};"
-                " a pcap holds one link type, write pcapng"
-            )
-        seconds, rest = divmod(record.time_ns, _NS_PER_S)
-        if not 0 <= seconds < 1 << 32:
-            raise InputError(f"{path}: frame {record.number} is at {seconds} s, a pcap holds 0 to 2^32 - 1 s")
-        octets = bytes(record.octets)
-        _check_size(path, record, len(octets))
-        yield 1, header.pack(seconds, rest // tick, len(octets), record.wire_len) + octets
+        if not isinstance(item, Record):
+            heads = item.pcap_heads(link_type, tick)
+            if heads is not None:
+                yield from item.chunks(heads, blocks=False)
+                continue
+        for record in (item,) if isinstance(item, Record) else item.records():
+            if record.link_type != link_type:
+                raise InputError(
+                    f"{path}: frame {record.number} has link type {record.link_type}, the first one "
+                    f"{link_type}; a pcap holds one link type, write pcapng"
+                )
+            seconds, rest = divmod(record.time_ns, _NS_PER_S)
+            if not 0 <= seconds < 1 << 32:
+                where = f"{path}: frame {record.number} is at {seconds} s"
+                raise InputError(f"{where}, a pcap holds 0 to 2^32 - 1 s")
+            octets = bytes(record.octets)
+            _check_size(path, record, len(octets))
+            yield 1, header.pack(seconds, rest // tick, len(octets), record.wire_len) + octets
     if link_type is None:
         yield 0, pcap_header(1, nanosecond=nanosecond)
 
@@ -88,6 +102,11 @@ def _write(path: str | Path, chunks: Iterator[Chunk], *, force: bool) -> int:
         held = bytearray()
         for frames, chunk in chunks:
             count += frames
+            if len(chunk) >= _FLUSH_BYTES // 4:
+                stream.write(held)
+                held.clear()
+                stream.write(chunk)
+                continue
             held += chunk
             if len(held) >= _FLUSH_BYTES:
                 stream.write(held)
@@ -98,7 +117,7 @@ def _write(path: str | Path, chunks: Iterator[Chunk], *, force: bool) -> int:
 
 def write_pcapng(
     path: str | Path,
-    records: Iterable[Record],
+    records: Iterable[Record | Run],
     interfaces: Sequence[Interface] = (),
     *,
     blocks: Sequence[Block] = (),
@@ -109,7 +128,8 @@ def write_pcapng(
 
     Args:
         path: Where the file shall be.
-        records: Frames in order; `interface_id` says which interface each is from.
+        records: Frames in order, one by one or many in a run; `interface_id` says which interface each is
+            from.
         interfaces: Interfaces in order. A sequence that still grows while records are read (that of a
             `Capture`) is followed. Without any, each frame's link type makes one.
         blocks: Blocks to keep, each behind the frame it followed. May grow as well. Those of
@@ -128,31 +148,56 @@ def write_pcapng(
 
 def _pcapng_chunks(
     path: str | Path,
-    records: Iterable[Record],
+    records: Iterable[Record | Run],
     interfaces: Sequence[Interface],
     blocks: Sequence[Block],
     comments: Sequence[str],
 ) -> Iterator[Chunk]:
     yield 0, section_block(comments)
     made: list[Interface] = []
-    kept = described = 0
-    for count, record in enumerate(records):
-        if not interfaces and record.interface_id >= len(made):
-            made.extend([Interface("", record.link_type)] * (record.interface_id + 1 - len(made)))
-        known = interfaces or made
-        while kept < len(blocks) and blocks[kept].after_frame <= count:
-            yield 0, kept_block(blocks[kept])
-            kept += 1
-        while described < len(known):
-            yield 0, interface_block(known[described])
-            described += 1
-        if record.interface_id >= described:
-            raise InputError(f"{path}: frame {record.number} is of interface {record.interface_id}, unknown")
-        yield 1, packet_block(path, record, known[record.interface_id])
+    kept = described = count = 0
+    for whole in records:
+        rest: Record | Run | None = whole
+        while rest is not None:
+            while kept < len(blocks) and blocks[kept].after_frame <= count:
+                yield 0, kept_block(blocks[kept])
+                kept += 1
+            item, rest = _until(rest, blocks[kept].after_frame - count if kept < len(blocks) else None)
+            if not interfaces:
+                _make_interfaces(made, item)
+            known = interfaces or made
+            while described < len(known):
+                yield 0, interface_block(known[described])
+                described += 1
+            heads = None if isinstance(item, Record) else item.block_heads(known)
+            if heads is not None and not isinstance(item, Record):
+                yield from item.chunks(heads, blocks=True)
+                count += len(item)
+                continue
+            for record in (item,) if isinstance(item, Record) else item.records():
+                if record.interface_id >= described:
+                    where = f"{path}: frame {record.number} is of interface {record.interface_id}"
+                    raise InputError(f"{where}, unknown")
+                yield 1, packet_block(path, record, known[record.interface_id])
+                count += 1
     for interface in interfaces[described:]:
         yield 0, interface_block(interface)
     for block in blocks[kept:]:
         yield 0, kept_block(block)
+
+
+def _until(item: Record | Run, most: int | None) -> tuple[Record | Run, Record | Run | None]:
+    """As many frames of an item as come before the next block that is kept, and the others."""
+    if isinstance(item, Record) or most is None or len(item) <= most:
+        return item, None
+    return item[:most], item[most:]
+
+
+def _make_interfaces(made: list[Interface], item: Record | Run) -> None:
+    """Interfaces for frames of a capture that describes none: the link type of the first one of each."""
+    for record in (item,) if isinstance(item, Record) else item.records():
+        if record.interface_id >= len(made):
+            made.extend([Interface("", record.link_type)] * (record.interface_id + 1 - len(made)))
 
 
 def _block(kind: int, body: bytes) -> bytes:

@@ -7,7 +7,6 @@ does not reach (tunnels, cut ones, fragments) are rewritten plainly, one by one.
 from __future__ import annotations
 
 import stat
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,29 +32,36 @@ _COLUMNS = {
     "qpn": ("dqpn", "sqpn"), "psn": ("psn",), "qkey": ("qkey",), "rkey": ("rkey", "inv_rkey"), "va": ("va",),
 }  # fmt: skip
 """Columns of each field that can be rewritten in place; `ip` has two halves and is done apart."""
+FIELDS = {"ip", *_COLUMNS}
+"""Fields that are columns."""
 _LINK = ("eth_dst", "eth_src", "vid", "pcp")
 """Columns that are rewritten in other frames than RoCE, too."""
 _MASK64 = (1 << 64) - 1
 
 
-def possible(capture: Capture, orders: Orders) -> bool:
-    """Whether a capture is large enough, a plain file, and the orders leave its layout alone."""
+def large(capture: Capture) -> bool:
+    """Whether a capture is so large that compiled kernels pay; of a pipe that is not known."""
+    try:
+        info = Path(capture.path).stat()
+    except OSError:
+        return capture.path == "-"
+    return not stat.S_ISREG(info.st_mode) or info.st_size >= (LEAST_BYTES >> 3 if _packed(capture) else LEAST_BYTES)
+
+
+def _packed(capture: Capture) -> bool:
+    with Path(capture.path).open("rb") as file:
+        return file.read(4).startswith((GZIP_MAGIC, ZSTD_MAGIC))
+
+
+def in_place(capture: Capture, orders: Orders) -> bool:
+    """Whether a large capture is a plain file, and the orders leave its layout alone."""
     vlan = orders.maps.get("vlan")
     moves = vlan is not None and (
         UNTAGGED in vlan.exact or UNTAGGED in vlan.exact.values() or vlan.other is not None
     )
     if orders.family or orders.icrc != "auto" or orders.payload != "keep" or orders.drop_other or moves:
         return False
-    if not set(orders.maps) <= {"ip", *_COLUMNS}:
-        return False
-    try:
-        path = Path(capture.path)
-        if capture.path == "-" or not stat.S_ISREG(path.stat().st_mode) or path.stat().st_size < LEAST_BYTES:
-            return False
-        with path.open("rb") as file:
-            return not file.read(4).startswith((GZIP_MAGIC, ZSTD_MAGIC))
-    except OSError:
-        return False
+    return Path(capture.path).is_file() and not _packed(capture)
 
 
 def rewrite_bulk(capture: Capture, path: str | Path, orders: Orders, *, force: bool = False) -> Rewritten:
@@ -90,7 +96,7 @@ def _batch(
     easy = frames[~hard] if hard.any() else frames
     changes: dict[str, NDArray[Any]] = {}
     moved, roce = np.zeros(len(easy), bool), easy.has(ib.BTH)
-    for name, values in _values(easy, orders).items():
+    for name, values in values_of(easy, orders).items():
         moved |= (values != easy.column(name)) & easy.present(name) & (roce | (name in _LINK))
         changes[name] = values
     if len(easy):
@@ -112,7 +118,7 @@ def _plainly(octets: NDArray[np.uint8], base: int, frames: Frames, row: int, pla
     return True
 
 
-def _values(frames: Frames, orders: Orders) -> dict[str, NDArray[Any]]:
+def values_of(frames: Frames, orders: Orders) -> dict[str, NDArray[Any]]:
     """New values by column."""
     out: dict[str, NDArray[Any]] = {}
     for field, mapping in orders.maps.items():
@@ -121,14 +127,17 @@ def _values(frames: Frames, orders: Orders) -> dict[str, NDArray[Any]]:
                 out |= _addresses(frames, end, mapping)
             continue
         for name in _COLUMNS[field]:
-            out[name] = _mapped(frames.column(name), mapping, mapping)
+            old = frames.column(name)
+            # a tag that is to be taken out keeps its number until then
+            out[name] = _tags(old, mapping) if field == "vlan" else mapped(old, mapping)
     if "psn" in out:
         out["psn"] = np.where(frames.opcode == CNP, frames.psn, out["psn"])
     _traffic_class(frames, orders, out)
     return out
 
 
-def _mapped(old: NDArray[Any], mapping: Mapping, one: Callable[[int], int]) -> NDArray[Any]:
+def mapped(old: NDArray[Any], mapping: Mapping) -> NDArray[Any]:
+    """What a mapping makes of a column."""
     if mapping.shift and not (
         mapping.exact or mapping.networks or mapping.other is not None or mapping.keyed
     ):
@@ -136,8 +145,13 @@ def _mapped(old: NDArray[Any], mapping: Mapping, one: Callable[[int], int]) -> N
         shifted = old.astype(np.uint64) + np.uint64(mapping.shift % (1 << mapping.bits))
         return (shifted & mask).astype(old.dtype)
     distinct, where = np.unique(old, return_inverse=True)
-    new = np.array([one(value) for value in distinct.tolist()], np.uint64)
-    return new.astype(old.dtype)[where] if len(new) else old
+    new = np.array([mapping(value) for value in distinct.tolist()], old.dtype)
+    return new[where] if len(new) else old
+
+
+def _tags(old: NDArray[Any], mapping: Mapping) -> NDArray[Any]:
+    new = mapped(old.astype(np.int64), mapping)
+    return np.where(new == UNTAGGED, old, new)
 
 
 def _addresses(frames: Frames, end: str, mapping: Mapping) -> dict[str, NDArray[Any]]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from roce_pkt.capture.model import NANOSECONDS, Record
 from roce_pkt.capture.reader import Capture
 from roce_pkt.capture.writer import write_pcap, write_pcapng
+
+if TYPE_CHECKING:
+    from roce_pkt.capture.run import Run
 
 Change = Callable[[Record], bytes | memoryview]
 
@@ -42,7 +46,7 @@ def with_octets(record: Record, octets: bytes | memoryview) -> Record:
     return record._replace(octets=octets, cap_len=len(octets), wire_len=wire_len)
 
 
-def write_like(capture: Capture, path: str | Path, records: Iterable[Record], *, force: bool = False) -> int:
+def write_like(capture: Capture, path: str | Path, records: Iterable[Record | Run], *, force: bool = False) -> int:
     """Write records made from those of a capture: same format, interfaces, blocks and comments.
 
     Args:

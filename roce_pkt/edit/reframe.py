@@ -7,8 +7,8 @@ So a frame comes back as it was when it had nothing else to lose.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from roce_pkt.edit.mapping import V4_MAPPED
 from roce_pkt.errors import InputError
@@ -20,19 +20,22 @@ FAMILIES: tuple[Family, ...] = ("ipv4", "ipv6", "rocev1")
 Part = tuple[Header, dict[str, int]]
 """A header and its values."""
 
-_NOT_DF = 1 << 16
+NOT_DF_BIT = 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Common:
-    """What every network header says in its own way."""
+class Common:
+    """What every network header says in its own way: numbers, or arrays of them.
 
-    src: int
-    dst: int
-    tclass: int
-    ttl: int
-    body_bytes: int
-    sport: int
+    An address is whatever is packed for the new header.
+    """
+
+    src: Any
+    dst: Any
+    tclass: Any
+    ttl: Any
+    body_bytes: Any
+    sport: Any
 
 
 def family_of(parts: list[Part]) -> Family | None:
@@ -65,20 +68,25 @@ def reframe(parts: list[Part], family: Family, dport: int) -> list[Part]:
     if family_of(parts) == family:
         return parts
     common = _common(network, values, udp)
-    made, ethertype = _made(family, common, _label(network, values), udp)
+    if family == "ipv4":
+        common = replace(common, src=_v4(common.src), dst=_v4(common.dst))
+    made, ethertype = headers(family, common, _label(network, values), udp["dport"])
+    if family == "ipv4":
+        ip = made[0][1]
+        ip["chksum"] = net.internet_checksum(net.IPV4.pack(ip))
     outer, (header, inner) = link[:-1], link[-1]
     return [*outer, (header, inner | {"type": ethertype}), *made]
 
 
-def _common(network: Header, values: dict[str, int], udp: dict[str, int]) -> _Common:
+def _common(network: Header, values: dict[str, int], udp: dict[str, int]) -> Common:
     if network is ib.GRH:
-        return _Common(
+        return Common(
             values["sgid"], values["dgid"], values["tclass"], values["hoplmt"], values["paylen"],
             entropy.sport_from_flow_label(values["flowlabel"]),
         )  # fmt: skip
     mapped = V4_MAPPED if network is net.IPV4 else 0
     head = net.UDP.size_bytes + (net.IPV4.size_bytes if network is net.IPV4 else 0)
-    return _Common(
+    return Common(
         mapped | values["src"], mapped | values["dst"], values["dscp"] << 2 | values["ecn"], values["ttl"],
         max(0, values["len"] - head), udp["sport"],
     )  # fmt: skip
@@ -87,38 +95,44 @@ def _common(network: Header, values: dict[str, int], udp: dict[str, int]) -> _Co
 def _label(network: Header, values: dict[str, int]) -> int:
     """Flow label that keeps what would be lost."""
     if network is net.IPV4:
-        return values["id"] | (0 if values["df"] else _NOT_DF)
+        return kept_identification(values["id"], values["df"])
     return values["flowlabel"]
 
 
-def _made(family: Family, c: _Common, label: int, udp: dict[str, int]) -> tuple[list[Part], int]:
+def kept_identification(identification: Any, df: Any) -> Any:
+    """Flow label that keeps an IPv4 identification and a cleared DF."""
+    return identification | (1 - df) << NOT_DF_BIT
+
+
+def headers(family: Family, c: Common, label: Any, dport: Any) -> tuple[list[tuple[Header, dict[str, Any]]], int]:
+    """The network header of a family, what follows it before the BTH, and the EtherType.
+
+    Numbers or arrays, an IPv4 checksum left at 0.
+
+    Args:
+        family: Which.
+        c: What it says.
+        label: Flow label, or what is kept of another header as one.
+        dport: UDP destination port.
+    """
     if family == "rocev1":
-        if entropy.sport_from_flow_label(label) != c.sport:
-            label = c.sport & 0x3FFF if c.sport >= entropy.SPORT_BASE else 0
+        same = entropy.sport_from_flow_label(label) == c.sport
+        other = (c.sport & 0x3FFF) * (c.sport >= entropy.SPORT_BASE)
         grh = {
-            "ipver": 6, "tclass": c.tclass, "flowlabel": label, "paylen": c.body_bytes,
-            "nexthdr": ib.GRH_NEXT_BTH, "hoplmt": c.ttl, "sgid": c.src, "dgid": c.dst,
+            "ipver": 6, "tclass": c.tclass, "flowlabel": label * same + other * (1 - same),
+            "paylen": c.body_bytes, "nexthdr": ib.GRH_NEXT_BTH, "hoplmt": c.ttl, "sgid": c.src, "dgid": c.dst,
         }  # fmt: skip
         return [(ib.GRH, grh)], net.ETHERTYPE_ROCEV1
     size = net.UDP.size_bytes + c.body_bytes
-    port = {"sport": c.sport, "dport": udp["dport"], "len": size, "chksum": 0}
-    ip = {"dscp": c.tclass >> 2, "ecn": c.tclass & 3, "ttl": c.ttl}
+    port = {"sport": c.sport, "dport": dport, "len": size, "chksum": 0}
+    ip = {"dscp": c.tclass >> 2, "ecn": c.tclass & 3, "ttl": c.ttl, "src": c.src, "dst": c.dst}
     if family == "ipv6":
-        ip |= {
-            "version": 6,
-            "nexthdr": net.PROTO_UDP,
-            "flowlabel": label,
-            "len": size,
-            "src": c.src,
-            "dst": c.dst,
-        }
+        ip |= {"version": 6, "nexthdr": net.PROTO_UDP, "flowlabel": label, "len": size}
         return [(net.IPV6, ip), (net.UDP, port)], net.ETHERTYPE_IPV6
     ip |= {
         "version": 4, "ihl": 5, "len": net.IPV4.size_bytes + size, "id": label & 0xFFFF, "resv1": 0,
-        "df": 0 if label & _NOT_DF else 1, "mf": 0, "frag": 0, "proto": net.PROTO_UDP, "chksum": 0,
-        "src": _v4(c.src), "dst": _v4(c.dst),
+        "df": 1 - (label >> NOT_DF_BIT & 1), "mf": 0, "frag": 0, "proto": net.PROTO_UDP, "chksum": 0,
     }  # fmt: skip
-    ip["chksum"] = net.internet_checksum(net.IPV4.pack(ip))
     return [(net.IPV4, ip), (net.UDP, port)], net.ETHERTYPE_IPV4
 
 

@@ -115,6 +115,10 @@ class Rewriter:
         # the UDP checksum covers the ICRC, which masks it: last
         return _udp_sums(octets, new, read, grown) if same_family else new
 
+    def chance(self, size: int) -> bytes:
+        """The next random payload."""
+        return self._dice.randbytes(size)
+
     # -- header values
 
     def _values_of(self, read: Dissection, *, is_cnp: bool) -> Iterator[dict[str, int]]:
@@ -147,7 +151,7 @@ class Rewriter:
             return new
         start = read.payload_offset
         size = min(read.payload_len, max(0, len(new) - start))
-        fill = bytes(size) if self.orders.payload == "zero" else self._dice.randbytes(size)
+        fill = bytes(size) if self.orders.payload == "zero" else self.chance(size)
         return new[:start] + fill + new[start + size :]
 
     def _transport(self, new: bytes, read: Dissection) -> tuple[bytes, int, bool]:
@@ -289,9 +293,15 @@ def rewrite(capture: Capture, path: str | Path, orders: Orders, *, force: bool =
     """
     from roce_pkt.edit import bulk
 
-    if bulk.possible(capture, orders):
-        return bulk.rewrite_bulk(capture, path, orders, force=force)
-    rewriter, done = Rewriter(orders, capture.udp_port), Rewritten()
+    done = Rewritten()
+    if set(orders.maps) <= bulk.FIELDS and bulk.large(capture):
+        if bulk.in_place(capture, orders):
+            return bulk.rewrite_bulk(capture, path, orders, force=force)
+        from roce_pkt.edit.relay import Relay
+
+        write_like(capture, path, Relay(capture, orders, done).runs(), force=force)
+        return done
+    rewriter = Rewriter(orders, capture.udp_port)
 
     def changed() -> Iterator[Record]:
         for record in capture.records():
