@@ -17,7 +17,9 @@ ANYWHERE = (_U(0), _U((1 << 64) - 1))
 
 
 @jit.fast_kernel
-def put_run(out: Any, heads: Any, head_bytes: Any, addresses: Any, sizes: Any, row: Any, rows: Any, blocks: Any) -> Any:
+def put_run(
+    out: Any, heads: Any, head_bytes: Any, addresses: Any, sizes: Any, row: Any, rows: Any, blocks: Any
+) -> Any:
     """Write records until the rows or the room end.
 
     Args:

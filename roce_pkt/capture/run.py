@@ -36,6 +36,7 @@ class Run:
         size: How many there are.
         held: What keeps that memory alive.
         notes: Comments and options, by row, of the frames that have some.
+        compiled: The capture is large: they are written by a compiled kernel.
     """
 
     number: Array
@@ -47,6 +48,7 @@ class Run:
     size: Array
     held: tuple[Any, ...]
     notes: Mapping[int, Notes]
+    compiled: bool = True
 
     @classmethod
     def of(cls, frames: Frames, *, pcapng: bool) -> Run:
@@ -56,7 +58,7 @@ class Run:
         notes = notes_of(frames) if pcapng else {}
         return cls(
             frames.number, frames.time_ns, frames.interface_id, frames.link_type,
-            frames.wire_len.astype(np.int64), address, size, views, notes,
+            frames.wire_len.astype(np.int64), address, size, views, notes, frames.kernel == "compiled",
         )  # fmt: skip
 
     def __len__(self) -> int:
@@ -77,17 +79,27 @@ class Run:
 
     def pieces(self) -> Iterator[Run | Record]:
         """The same frames, those with notes as records of their own."""
-        if len(self.notes) * _FEW > len(self):
+        if not self.compiled or len(self.notes) * _FEW > len(self):
             yield from self.records()
             return
         at = 0
         for row in sorted(self.notes):
             if row > at:
                 yield self[at:row]
-            yield from self[row : row + 1].records()
+            yield self.record(row)
             at = row + 1
         if at < len(self):
             yield self[at:]
+
+    def record(self, row: int) -> Record:
+        """One of the frames."""
+        comments, options = self.notes.get(row, ((), ()))
+        size = int(self.size[row])
+        return Record(
+            int(self.number[row]), int(self.time_ns[row]), int(self.interface_id[row]),
+            int(self.link_type[row]), size, int(self.wire_len[row]), octets_at(int(self.address[row]), size),
+            comments, 0, options,
+        )  # fmt: skip
 
     def records(self) -> Iterator[Record]:
         """The same frames one by one."""
@@ -98,6 +110,22 @@ class Run:
             octets = octets_at(address, size)
             yield Record(number, time_ns, interface, link, size, wire, octets, comments, 0, options)
 
+    def put(self, rows: Sequence[int], records: Sequence[Record]) -> None:
+        """Put other frames in the place of some."""
+        if not rows:
+            return
+        at, octets = list(rows), np.frombuffer(b"".join(bytes(record.octets) for record in records), np.uint8)
+        for name in ("number", "time_ns", "interface_id", "link_type", "wire_len"):
+            getattr(self, name)[at] = [getattr(record, name) for record in records]
+        sizes = np.array([len(record.octets) for record in records], np.uint64)
+        self.size[at] = sizes
+        self.address[at] = np.cumsum(sizes, dtype=np.uint64) - sizes + np.uint64(octets.ctypes.data)
+        notes = {row: note for row, note in self.notes.items() if row not in set(rows)}
+        for row, record in zip(rows, records, strict=True):
+            if record.comments or record.options:
+                notes[row] = record.comments, record.options
+        self.notes, self.held = notes, (*self.held, octets)
+
     def pcap_heads(self, link_type: int, tick_ns: int) -> Array | None:
         """A pcap record header for each frame; None when one of them is not as it must be.
 
@@ -106,7 +134,11 @@ class Run:
             tick_ns: Nanoseconds in a tick.
         """
         seconds, rest = np.divmod(self.time_ns, _NS_PER_S)
-        if not self._fits() or (self.link_type != link_type).any() or ((seconds < 0) | (seconds >> 32 > 0)).any():
+        if (
+            not self._fits()
+            or (self.link_type != link_type).any()
+            or ((seconds < 0) | (seconds >> 32 > 0)).any()
+        ):
             return None
         return _words(seconds, rest // tick_ns, self.size, self.wire_len)
 
@@ -172,7 +204,8 @@ def octets_at(address: int, size: int) -> bytes:
 
 def memory_at(address: int, size: int) -> Array:
     """The octets themselves, as an array."""
-    return np.frombuffer((ctypes.c_ubyte * size).from_address(address), np.uint8)
+    octets: Any = (ctypes.c_ubyte * size).from_address(address)
+    return np.frombuffer(octets, np.uint8)
 
 
 def addresses_of(frames: Frames) -> tuple[Array, tuple[Any, ...]]:
@@ -189,7 +222,9 @@ def addresses_of(frames: Frames) -> tuple[Array, tuple[Any, ...]]:
     if not len(frames):
         return np.zeros(0, np.uint64), ()
     offset = frames.offset
-    which = np.searchsorted(firsts, offset, "right") - 1 if len(segments) > 1 else np.zeros(len(frames), np.int64)
+    which = (
+        np.searchsorted(firsts, offset, "right") - 1 if len(segments) > 1 else np.zeros(len(frames), np.int64)
+    )
     if not segments or (which < 0).any():
         raise LookupError("the octets of these frames were not kept; read the capture in batches")
     into = offset - firsts[which]

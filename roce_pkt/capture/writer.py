@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-
 from typing import TYPE_CHECKING
 
 from roce_pkt.capture import pcap, pcapng
@@ -55,9 +54,7 @@ def write_pcap(
     return _write(path, _pcap_chunks(path, records, nanosecond=nanosecond), force=force)
 
 
-def _pcap_chunks(
-    path: str | Path, records: Iterable[Record | Run], *, nanosecond: bool
-) -> Iterator[Chunk]:
+def _pcap_chunks(path: str | Path, records: Iterable[Record | Run], *, nanosecond: bool) -> Iterator[Chunk]:
     link_type: int | None = None
     header = struct.Struct("<" + pcap.RECORD_HEADER)
     tick = 1 if nanosecond else 1000

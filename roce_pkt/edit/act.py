@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from roce_pkt.errors import InputError, nearest
 from roce_pkt.scenario.fault import Fault
@@ -45,27 +46,51 @@ def replaced(octets: bytes, at: int, new: bytes) -> bytes:
     return octets[:at] + new + octets[at + len(new) :]
 
 
-def marked(octets: bytes, read: Dissection) -> tuple[bytes, Detail] | None:
+class Place(NamedTuple):
+    """Where the parts of a frame lie that faults change.
+
+    Args:
+        header: Its network header, or None.
+        at: First octet of that.
+        payload: First octet of the payload.
+        payload_len: Octets of the payload on the wire.
+    """
+
+    header: Header | None
+    at: int
+    payload: int
+    payload_len: int
+
+
+def place_of(read: Dissection) -> Place:
+    """The place of the parts of a dissected frame."""
+    layer = layer_of(read, "ip") or layer_of(read, "grh")
+    if layer is None:
+        return Place(None, 0, read.payload_offset, read.payload_len)
+    return Place(layer.header, layer.offset, read.payload_offset, read.payload_len)
+
+
+def marked(octets: bytes, place: Place) -> tuple[bytes, Detail] | None:
     """The frame with CE in its IP header, checksum followed; None when it has no IP or is marked already.
 
     The ICRC does not change: it masks the field.
     """
-    layer = layer_of(read, "ip")
-    if layer is None:
-        grh = layer_of(read, "grh")
-        if grh is None or grh.values["tclass"] & 3 == net.CE:
-            return None
-        tclass = grh.values["tclass"] | net.CE
-        detail: Detail = {"ecn_was": grh.values["tclass"] & 3}
-        return replaced(octets, grh.offset, ib.GRH.pack(grh.values | {"tclass": tclass})), detail
-    was = layer.values["ecn"]
+    header, at = place.header, place.at
+    if header is None:
+        return None
+    # ECN is the end of the traffic class, which lies over two octets but in IPv4
+    octet, shift = (at + 1, 0) if header is net.IPV4 else (at + 1, 4)
+    was = octets[octet] >> shift & net.CE
     if was == net.CE:
         return None
-    values = layer.values | {"ecn": net.CE}
-    if layer.header is net.IPV4:
+    new = bytearray(octets)
+    new[octet] |= net.CE << shift
+    if header is net.IPV4:
         # spec: RFC 1624 eqn. 3: HC' = ~(~HC + ~m + m'); a wrong checksum stays as wrong as it was
-        values["chksum"] = followed(layer.values["chksum"], net.CE - was)
-    return replaced(octets, layer.offset, layer.header.pack(values)), {"ecn_was": was}
+        sum_at = at + net.IPV4.places["chksum"].offset
+        chksum = followed(int.from_bytes(octets[sum_at : sum_at + 2], "big"), net.CE - was)
+        new[sum_at : sum_at + 2] = chksum.to_bytes(2, "big")
+    return bytes(new), {"ecn_was": was}
 
 
 def followed(chksum: int, added: int) -> int:
@@ -85,9 +110,16 @@ def corrupted(
     """The frame damaged as the fault says, its ICRC left as it was; None when there is nothing to damage."""
     if fault.what == "field":
         return _field(octets, read, fault, dice)
+    return bit_flipped(octets, place_of(read), fault, dice)
+
+
+def bit_flipped(
+    octets: bytes, place: Place, fault: Fault, dice: random.Random
+) -> tuple[bytes, Detail] | None:
+    """A bit flipped as the fault says, the ICRC left as it was; None when there is nothing to damage."""
     if fault.what == "payload":
-        end = min(read.payload_offset + read.payload_len, len(octets))
-        span = range(8 * read.payload_offset, 8 * end)
+        end = min(place.payload + place.payload_len, len(octets))
+        span = range(8 * place.payload, 8 * end)
         if not span:
             return None
         bit = dice.choice(span)

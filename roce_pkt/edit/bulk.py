@@ -45,7 +45,9 @@ def large(capture: Capture) -> bool:
         info = Path(capture.path).stat()
     except OSError:
         return capture.path == "-"
-    return not stat.S_ISREG(info.st_mode) or info.st_size >= (LEAST_BYTES >> 3 if _packed(capture) else LEAST_BYTES)
+    return not stat.S_ISREG(info.st_mode) or info.st_size >= (
+        LEAST_BYTES >> 3 if _packed(capture) else LEAST_BYTES
+    )
 
 
 def _packed(capture: Capture) -> bool:

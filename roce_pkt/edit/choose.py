@@ -59,3 +59,27 @@ def chooses(rule: Any) -> bool:
     rule.left -= 1
     rule.hits += 1
     return True
+
+
+FIELDS = (
+    "src", "dst", "qp", "opcode", "psn", "message", "occurrence", "nth", "count", "burst", "chance", "dice",
+    "dice_step", "fitted", "hits", "left",
+)  # fmt: skip
+"""What a rule is and remembers."""
+
+
+def hit_by(rules: Any, facts: Any, hits: Any) -> None:
+    """Which frames are hit by which rules.
+
+    Args:
+        rules: In any order: they do not disturb each other.
+        facts: What `fits` looks at, a row of numbers each.
+        hits: For each rule a row with a place for each frame, filled.
+    """
+    src, dst, qp, opcode, psn, message, occurrence = facts
+    for k in range(len(rules)):
+        rule = rules[k]
+        for n in range(len(psn)):
+            hits[k][n] = fits(
+                rule, src[n], dst[n], qp[n], opcode[n], psn[n], message[n], occurrence[n]
+            ) and chooses(rule)

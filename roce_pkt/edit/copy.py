@@ -46,7 +46,9 @@ def with_octets(record: Record, octets: bytes | memoryview) -> Record:
     return record._replace(octets=octets, cap_len=len(octets), wire_len=wire_len)
 
 
-def write_like(capture: Capture, path: str | Path, records: Iterable[Record | Run], *, force: bool = False) -> int:
+def write_like(
+    capture: Capture, path: str | Path, records: Iterable[Record | Run], *, force: bool = False
+) -> int:
     """Write records made from those of a capture: same format, interfaces, blocks and comments.
 
     Args:

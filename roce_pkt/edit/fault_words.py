@@ -25,7 +25,7 @@ def fault_from_words(text: str) -> Fault:
         if not equals or not value:
             raise InputError(f"--fault {text!r}: {word!r} is not KEY=VALUE; e.g. 'drop qp=0x11 psn=1007'")
         quoted = key in rows and isinstance(rows[key][1].default, str)
-        lines.append(f"{json.dumps(key)} = {json.dumps(value) if quoted or not _number(value) else value}")
+        lines.append(f"{json.dumps(key)} = {json.dumps(value) if quoted or not _bare(value) else value}")
     option = f"--fault {text!r}"
     try:
         return read_faults("\n".join(lines), option)[0]
@@ -35,7 +35,10 @@ def fault_from_words(text: str) -> Fault:
         raise ScenarioError(f"{option}: {key}" if key != option else option, error.what) from None
 
 
-def _number(text: str) -> bool:
+def _bare(text: str) -> bool:
+    """Whether a word is a TOML number or truth value as it stands."""
+    if text in ("true", "false"):
+        return True
     for read in (lambda t: int(t, 0), float):
         try:
             read(text)

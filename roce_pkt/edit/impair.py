@@ -7,8 +7,9 @@ import json
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from roce_pkt.capture.frames import address_text
 from roce_pkt.capture.model import Record
@@ -20,9 +21,12 @@ from roce_pkt.errors import InputError
 from roce_pkt.files import whole_file
 from roce_pkt.scenario.fault import Fault
 from roce_pkt.units import PS_PER_NS
-from roce_pkt.wire import ib
+from roce_pkt.wire.dissection import Dissection
 from roce_pkt.wire.frame import dissect
 from roce_pkt.wire.opcode import name_of
+
+if TYPE_CHECKING:
+    from roce_pkt.capture.run import Run
 
 MOST_HELD = 1 << 20
 """Frames that wait for their place at one time."""
@@ -46,28 +50,29 @@ class _Entry(NamedTuple):
     detail: act.Detail
 
     def line(self, output_frame: int | None) -> bytes:
-        source, destination, qp = self.facts.flow
-        document: dict[str, Any] = {
-            "do": self.rule.fault.do,
-            "rule": self.rule.number,
-            "frame": self.frame,
-            "output_frame": output_frame,
-            "src": address_text(source >> 64, source & (1 << 64) - 1),
-            "dst": address_text(destination >> 64, destination & (1 << 64) - 1),
-            "dqpn": qp,
-            "opcode": name_of(self.facts.opcode),
-            "psn": self.facts.psn,
-        }
-        return json.dumps(document | self.detail).encode() + b"\n"
+        do, rule, frame = json.dumps(self.rule.fault.do), self.rule.number, self.frame
+        out = "null" if output_frame is None else output_frame
+        detail = "".join(f", {json.dumps(name)}: {json.dumps(value)}" for name, value in self.detail.items())
+        return (
+            f'{{"do": {do}, "rule": {rule}, "frame": {frame}, "output_frame": {out}, '
+            f'{_named(self.facts.flow, self.facts.opcode)}, "psn": {self.facts.psn}{detail}}}\n'
+        ).encode()
+
+
+@lru_cache(1 << 12)
+def _named(flow: Flow, opcode: int) -> str:
+    source, destination, qp = flow
+    document = {
+        "src": address_text(source >> 64, source & (1 << 64) - 1),
+        "dst": address_text(destination >> 64, destination & (1 << 64) - 1),
+        "dqpn": qp,
+        "opcode": name_of(opcode),
+    }
+    return json.dumps(document)[1:-1]
 
 
 LOST = "lost behind this point"
 """Comment on a frame that is recorded but does not arrive."""
-
-_COLUMNS = (
-    "number", "time_ns", "link_type", "cap_len", "wire_len", "offset", "src_hi", "src_lo", "dst_hi",
-    "dst_lo", "dqpn", "opcode", "psn",
-)  # fmt: skip
 
 _Leaving = tuple[Record, list[_Entry]]
 _Waiting = tuple[Record, list[_Entry], Fault]
@@ -108,17 +113,16 @@ class Impairer:
 
     def take(self, record: Record) -> Iterator[Record]:
         """The records that leave when this one comes."""
-        read = dissect(record.octets, record.wire_len, record.link_type, self._udp_port)
-        return self.see(record, facts_of(read))
+        facts = facts_of(self._dissected(record))
+        return self.see(record, facts, self.picker.look(facts) if facts else [])
 
-    def see(self, record: Record, facts: Facts | None) -> Iterator[Record]:
-        """The same, for a frame that has been read already."""
+    def see(self, record: Record, facts: Facts | None, rules: list[Rule]) -> Iterator[Record]:
+        """The same, for a frame that has been read already and is hit by `rules`."""
         self.done.frames_in += 1
         yield from self.late(record.time_ns)
         if facts is None:
             yield self._out(record, [])
             return
-        rules = self.picker.look(facts)
         leaving, waiting = self._judge(record, facts, rules) if rules else ([(record, [])], [])
         for one, entries in leaving:
             yield self._out(one, entries)
@@ -126,6 +130,20 @@ class Impairer:
             yield from self._pass(facts.flow, record.time_ns)
         for one, entries, fault in waiting:
             self._wait(one, entries, fault, facts.flow)
+
+    def passed(self, count: int) -> None:
+        """Frames that nothing happened to have gone by, in and out."""
+        self.done.frames_in += count
+        self.done.frames_out += count
+
+    def waiting(self) -> dict[Flow, int]:
+        """Flows of which frames wait for others to go by, and how many more until the next one leaves."""
+        return {flow: min(held.left for held in queue) for flow, queue in self._queued.items() if queue}
+
+    def went_by(self, flow: Flow, count: int) -> None:
+        """So many frames of a flow have gone by, too few for one that waits to leave."""
+        for held in self._queued[flow]:
+            held.left -= count
 
     @property
     def due_ns(self) -> int | None:
@@ -154,6 +172,7 @@ class Impairer:
         """Apply rules to a frame, in their order: what leaves now, and what leaves later."""
         entries: list[_Entry] = []
         place: Rule | None = None
+        where = facts.place
         copies: list[Rule] = []
         for rule in rules:
             match rule.fault.do:
@@ -168,8 +187,9 @@ class Impairer:
                 case "duplicate" | "replay":
                     copies.append(rule)
                 case _:
-                    changed = self._changed(record, rule)
+                    changed = self._changed(record, rule, where)
                     if changed is not None:
+                        where = None
                         record, detail = changed
                         entries.append(_Entry(rule, record.number, facts, detail))
         leaving: list[_Leaving] = []
@@ -186,7 +206,9 @@ class Impairer:
                 waiting.append((record, entry, rule.fault))
         return leaving, waiting
 
-    def _changed(self, record: Record, rule: Rule) -> tuple[Record, act.Detail] | None:
+    def _changed(
+        self, record: Record, rule: Rule, place: act.Place | None
+    ) -> tuple[Record, act.Detail] | None:
         """The frame with other octets, or None when the fault does not apply to it."""
         octets = bytes(record.octets)
         if rule.fault.do == "truncate":
@@ -195,12 +217,18 @@ class Impairer:
                 return None
             size = len(kept)
             return record._replace(octets=kept, cap_len=size, wire_len=size), {"octets": size}
-        read = dissect(octets, record.wire_len, record.link_type, self._udp_port)
-        if rule.fault.do == "ce":
-            changed = act.marked(octets, read)
+        if rule.fault.do == "corrupt" and rule.fault.what == "field":
+            changed = act.corrupted(octets, self._dissected(record), rule.fault, rule.random)
         else:
-            changed = act.corrupted(octets, read, rule.fault, rule.random)
+            place = place or act.place_of(self._dissected(record))
+            if rule.fault.do == "ce":
+                changed = act.marked(octets, place)
+            else:
+                changed = act.bit_flipped(octets, place, rule.fault, rule.random)
         return None if changed is None else (record._replace(octets=changed[0]), changed[1])
+
+    def _dissected(self, record: Record) -> Dissection:
+        return dissect(record.octets, record.wire_len, record.link_type, self._udp_port)
 
     def _wait(self, record: Record, entries: list[_Entry], fault: Fault, flow: Flow) -> None:
         self._held += 1
@@ -245,23 +273,6 @@ class Impairer:
             self.truth.append(entry.line(output_frame))
 
 
-def _read(capture: Capture) -> Iterator[tuple[Record, Facts | None]]:
-    """Frames with what choosers look at; a pcap's by columns, a pcapng's plainly for its comments."""
-    if capture.format != "pcap":
-        for record in capture.records():
-            read = dissect(record.octets, record.wire_len, record.link_type, capture.udp_port)
-            yield record, facts_of(read)
-        return
-    for frames in capture.batches(verify=False):
-        roce = frames.has(ib.BTH).tolist()
-        rows = zip(*(frames.column(name).tolist() for name in _COLUMNS), strict=True)
-        for row, (number, time_ns, link, kept, wire, offset, *flow) in enumerate(rows):
-            src_hi, src_lo, dst_hi, dst_lo, dqpn, opcode, psn = flow
-            record = Record(number, time_ns, 0, link, kept, wire, frames.octets(row), (), offset)
-            key = (src_hi << 64 | src_lo, dst_hi << 64 | dst_lo, dqpn)
-            yield record, Facts(key, opcode, psn) if roce[row] else None
-
-
 def truth_path(path: str | Path) -> Path:
     """Where the truth about a capture lies: beside it."""
     return Path(f"{path}.truth.jsonl")
@@ -284,17 +295,17 @@ def impair(
     Raises:
         InputError: A fault that cannot be done, or an output that cannot be written.
     """
+    from roce_pkt.edit.impair_bulk import Batches
+
     machine = Impairer(faults, seed, capture.udp_port)
     with whole_file(truth_path(path), force=force) as truth:
 
-        def flow() -> Iterator[Record]:
-            for record, facts in _read(capture):
-                yield from machine.see(record, facts)
-                if machine.truth:
-                    truth.writelines(machine.truth)
-                    machine.truth.clear()
-            yield from machine.end()
-            truth.writelines(machine.truth)
+        def frames() -> Iterator[Run | Record]:
+            for item in Batches(capture, machine).runs():
+                yield item
+                truth.writelines(machine.truth)
+                machine.truth.clear()
 
-        write_like(capture, path, flow(), force=force)
+        write_like(capture, path, frames(), force=force)
+        truth.writelines(machine.truth)
     return machine.done

@@ -11,17 +11,24 @@ import ipaddress
 import random
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from roce_pkt import psn as serial
-from roce_pkt.edit.choose import CERTAIN, chooses, fits
+from roce_pkt.capture.frames import Frames
+from roce_pkt.edit.act import Place, place_of
+from roce_pkt.edit.choose import CERTAIN, FIELDS, chooses, fits, hit_by
+from roce_pkt.edit.count import Messages, Transmissions
 from roce_pkt.errors import InputError
 from roce_pkt.scenario import dice
 from roce_pkt.scenario.fault import ANY, Fault
 from roce_pkt.wire import ib, net
 from roce_pkt.wire.dissection import Dissection
-from roce_pkt.wire.opcode import OPCODES, parse_opcode
+from roce_pkt.wire.opcode import OPCODES, Opcode, parse_opcode
 
 Address = int
 Flow = tuple[Address, Address, int]
@@ -35,6 +42,16 @@ STREAM = 4 << 20
 SPACES = {"read_response": 1, "atomic_ack": 1, "ack": 2}
 """Packets of one flow that share a PSN without being the same packet again."""
 _MAPPED = 0xFFFF << 32
+_REMEMBERED = ("dice", "fitted", "hits", "left")
+
+
+def _of_opcodes(value: Callable[[Opcode], int]) -> NDArray[np.int64]:
+    return np.array([value(OPCODES[n]) if n in OPCODES else 0 for n in range(256)], np.int64)
+
+
+_SPACE = _of_opcodes(lambda op: SPACES.get(op.operation, 0))
+_REQUEST = _of_opcodes(lambda op: op.request) > 0
+_STARTS = _of_opcodes(lambda op: op.starts_message) > 0
 
 
 class Facts(NamedTuple):
@@ -44,11 +61,13 @@ class Facts(NamedTuple):
         flow: Source, destination and destination queue pair.
         opcode: BTH opcode.
         psn: BTH PSN.
+        place: Where the frame's parts lie.
     """
 
     flow: Flow
     opcode: int
     psn: int
+    place: Place | None = None
 
 
 class _Messages:
@@ -98,7 +117,7 @@ def facts_of(read: Dissection) -> Facts | None:
         layer = read.find(header)
         if layer is not None:
             source, destination = (mapped | layer.values[name] for name in names)
-    return Facts((source, destination, bth["dqpn"]), bth["opcode"], bth["psn"])
+    return Facts((source, destination, bth["dqpn"]), bth["opcode"], bth["psn"], place_of(read))
 
 
 class Rule:
@@ -148,6 +167,7 @@ class Picker:
         self.rules = [Rule(number, fault, seed) for number, fault in enumerate(faults, 1)]
         self._seen: Counter[tuple[Flow, int, int]] = Counter()
         self._messages: dict[Flow, _Messages] = {}
+        self._transmissions, self._begun = Transmissions(MOST_PACKETS), Messages(MOST_STARTS)
         self._count_packets = any(fault.occurrence for fault in faults)
         self._count_messages = any(fault.message for fault in faults)
 
@@ -156,6 +176,34 @@ class Picker:
         occurrence = self._occurrence(facts) if self._count_packets else 0
         message = self._message(facts) if self._count_messages else 0
         return [rule for rule in self.rules if rule.fits(facts, message, occurrence) and rule.chooses()]
+
+    def look_at_all(
+        self, frames: Frames, roce: NDArray[np.int64], flow: Callable[[], NDArray[np.int64]]
+    ) -> dict[int, list[Rule]]:
+        """Be told of a batch of frames, in order; the rules that hit each of its rows that is hit.
+
+        Args:
+            frames: The batch.
+            roce: Its rows that are RoCE.
+            flow: Gives the flow number of each of them.
+        """
+        opcode, psn = frames.opcode[roce], frames.psn[roce].astype(np.int64)
+        occurrence = message = np.zeros(len(roce), np.int64)
+        if self._count_packets:
+            occurrence = self._transmissions.number(flow() << 26 | _SPACE[opcode] << 24 | psn)
+        if self._count_messages:
+            requests, message = _REQUEST[opcode], message.copy()
+            message[requests] = self._begun.number(flow()[requests], psn[requests], _STARTS[opcode[requests]])
+        named = {address for rule in self.rules for address in (rule.src, rule.dst)} - {ANY}
+        names = {address: n for n, address in enumerate(named)}
+        ends = (_named(frames, roce, end, names) for end in ("src", "dst"))
+        facts = (*ends, frames.dqpn[roce], opcode, psn, message, occurrence)
+        hits = np.zeros((len(self.rules), len(roce)), bool)
+        choose_all(self.rules, names, np.array(facts, np.int64), hits, compiled=frames.kernel == "compiled")
+        return {
+            int(roce[n]): [self.rules[k] for k in np.flatnonzero(hits[:, n]).tolist()]
+            for n in np.flatnonzero(hits.any(axis=0)).tolist()
+        }
 
     def _occurrence(self, facts: Facts) -> int:
         op = OPCODES.get(facts.opcode)
@@ -174,3 +222,46 @@ class Picker:
         if flow is None:
             flow = self._messages[facts.flow] = _Messages(facts.psn)
         return flow.number(facts.psn, starts=op.starts_message)
+
+
+def _named(frames: Frames, roce: NDArray[np.int64], end: str, names: dict[Address, int]) -> NDArray[np.int64]:
+    """Addresses that rules name by their number, all others as one that no rule names."""
+    high, low = frames.column(f"{end}_hi")[roce], frames.column(f"{end}_lo")[roce]
+    numbers = np.full(len(roce), len(names))
+    for address, number in names.items():
+        numbers[(high == address >> 64) & (low == address & (1 << 64) - 1)] = number
+    return numbers
+
+
+def choose_all(
+    rules: Sequence[Rule], names: dict[Address, int], facts: NDArray[np.int64], hits: NDArray[np.bool_], *,
+    compiled: bool,
+) -> None:  # fmt: skip
+    """Fill `hits` by `choose.hit_by`, and let the rules remember what they did.
+
+    Args:
+        rules: The rules.
+        names: Numbers of the addresses they name.
+        facts: What `fits` looks at.
+        hits: For each rule a row.
+        compiled: There are many frames.
+    """
+    values = [{name: getattr(rule, name) for name in FIELDS} for rule in rules]
+    for rule in values:
+        rule |= {end: names.get(rule[end], ANY) for end in ("src", "dst")}
+    if compiled:
+        from roce_pkt.edit import kernel_pick
+
+        records: Any = np.zeros(len(rules), kernel_pick.RULE)
+        for record, rule in zip(records, values, strict=True):
+            for name, value in rule.items():
+                record[name] = value
+        kernel_pick.hit_by(records, facts, hits)
+        after = [{name: int(record[name]) for name in _REMEMBERED} for record in records]
+    else:
+        plain = [SimpleNamespace(**rule) for rule in values]
+        hit_by(plain, facts.tolist(), hits)
+        after = [{name: getattr(rule, name) for name in _REMEMBERED} for rule in plain]
+    for one, remembered in zip(rules, after, strict=True):
+        for name, value in remembered.items():
+            setattr(one, name, value)

@@ -104,7 +104,9 @@ def kept_identification(identification: Any, df: Any) -> Any:
     return identification | (1 - df) << NOT_DF_BIT
 
 
-def headers(family: Family, c: Common, label: Any, dport: Any) -> tuple[list[tuple[Header, dict[str, Any]]], int]:
+def headers(
+    family: Family, c: Common, label: Any, dport: Any
+) -> tuple[list[tuple[Header, dict[str, Any]]], int]:
     """The network header of a family, what follows it before the BTH, and the EtherType.
 
     Numbers or arrays, an IPv4 checksum left at 0.

@@ -84,12 +84,18 @@ class Relay:
         except InputError:
             # the plain way names the frame
             for row in range(len(frames)):
-                self._plain(_record(run, row))
+                self._plain(run.record(row))
             raise
         return self._laid_out(run, layout, heads, plainly)
 
-    def _laid_out(self, run: Run, layout: NDArray[Any], heads: NDArray[np.uint8], plainly: dict[int, bytes]) -> Run:
-        sizes = layout["size"].astype(np.int64) - layout["drop"] + np.where(layout["tag"] > 0, net.VLAN.size_bytes, 0)
+    def _laid_out(
+        self, run: Run, layout: NDArray[Any], heads: NDArray[np.uint8], plainly: dict[int, bytes]
+    ) -> Run:
+        sizes = (
+            layout["size"].astype(np.int64)
+            - layout["drop"]
+            + np.where(layout["tag"] > 0, net.VLAN.size_bytes, 0)
+        )
         was = layout["bth"].astype(np.int64) - layout["l3"].astype(np.int64)
         sizes += np.where(layout["head"] > 0, layout["head"] - was, 0)
         for row, octets in plainly.items():
@@ -100,7 +106,7 @@ class Relay:
             self._out = np.zeros(room, np.uint8)
         easy = np.ones(len(run), bool)
         easy[list(plainly)] = False
-        rows, heads = layout[easy], np.ascontiguousarray(heads[easy])
+        rows, heads = (layout[easy], heads[easy]) if plainly else (layout, heads)
         crc = tuple(_U(v) for v in (crc_way(), self._table.ctypes.data, self._scratch.ctypes.data))
         relay(memory(self._out), rows, memory(heads), crc)
         same = np.zeros(len(run), bool)
@@ -143,7 +149,9 @@ class Relay:
         values = bulk.values_of(frames, orders)
         if orders.family:
             moved = roce & (network != _FAMILY_NETWORK[orders.family])
-            hard |= _heads(frames, values, orders.family, self._capture.udp_port, layout, heads, moved & ~hard)
+            hard |= _heads(
+                frames, values, orders.family, self._capture.udp_port, layout, heads, moved & ~hard
+            )
         follows = scrub or orders.icrc != "auto"
         layout["icrc"] = np.where(roce & (follows | (layout["head"] > 0)), place, 0)
         layout["mode"], layout["bad"] = _MODES[orders.icrc], orders.icrc == "bad" and 0xFFFF_FFFF
@@ -161,7 +169,12 @@ class Relay:
         layout["drop"] = np.where(ethernet & tagged & (new == UNTAGGED), net.VLAN.size_bytes, 0)
         pcp = self._orders.maps["pcp"](0) if "pcp" in self._orders.maps else 0
         words = pcp << 13 | np.maximum(new, 0)
-        tag = net.VLAN_TYPES[0] >> 8 | (net.VLAN_TYPES[0] & 0xFF) << 8 | (words >> 8) << 16 | (words & 0xFF) << 24
+        tag = (
+            net.VLAN_TYPES[0] >> 8
+            | (net.VLAN_TYPES[0] & 0xFF) << 8
+            | (words >> 8) << 16
+            | (words & 0xFF) << 24
+        )
         layout["tag"] = np.where(ethernet & ~tagged & (new != UNTAGGED), tag, 0)
         return tagged & (frames.l3_offset == 0)
 
@@ -169,14 +182,16 @@ class Relay:
         self, frames: Frames, run: Run, values: Values, layout: NDArray[Any], hard: NDArray[np.bool_]
     ) -> None:
         """Map fields in a copy of the octets, in which the layouts' `source` points then."""
-        if not self._orders.maps:
+        values = {name: array for name, array in values.items() if frames.present(name).any()}
+        if not values:
             return
         first, end = int(run.address[0]), int(run.address[-1] + run.size[-1])
         octets = memory_at(first, end - first).copy()
-        easy = ~hard
-        if easy.any():
-            changes = {name: array[easy] for name, array in values.items()}
-            self._columns.rewrite(octets, int(frames.offset[0]), frames[easy], changes)
+        base = int(frames.offset[0])
+        if hard.any():
+            easy = np.flatnonzero(~hard)
+            frames, values = frames[easy], {name: array[easy] for name, array in values.items()}
+        self._columns.rewrite(octets, base, frames, values)
         layout["source"] = run.address - _U(first) + _U(octets.ctypes.data)
         self._octets = octets
 
@@ -191,7 +206,7 @@ class Relay:
         places = np.zeros(len(frames), np.uint64)
         for row in rows:
             if hard[row]:
-                new = self._plain(_record(run, row))
+                new = self._plain(run.record(row))
                 plainly[row] = new if new is not None else b""
             else:
                 places[row] = len(scrubbed)
@@ -217,14 +232,16 @@ def _parts(frames: Frames) -> Iterator[Frames]:
         at = upto
 
 
-def _record(run: Run, row: int) -> Record:
-    return next(run[row : row + 1].records())
-
-
 def _network(frames: Frames) -> NDArray[np.uint8]:
     """Number of the network header of each frame, 0 for none."""
-    kinds = ((net.IPV4, "ipv4"), (net.IPV6, "ipv6"), (ib.GRH, "grh"))
-    return np.select([frames.has(h) for h, _ in kinds], [NETWORKS[n] for _, n in kinds], 0).astype(np.uint8)  # type: ignore[call-overload]
+    found = np.zeros(len(frames), np.uint8)
+    for header, number in (
+        (net.IPV4, NETWORKS["ipv4"]),
+        (net.IPV6, NETWORKS["ipv6"]),
+        (ib.GRH, NETWORKS["grh"]),
+    ):
+        found[frames.has(header)] = number
+    return found
 
 
 def _hard(frames: Frames, network: NDArray[np.uint8], roce: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -249,16 +266,21 @@ def _heads(
         return array.astype(np.int64)
 
     ipv4, grh = frames.has(net.IPV4), frames.has(ib.GRH)
-    ends = [values.get(name, frames.column(name)) for name in ("src_hi", "src_lo", "dst_hi", "dst_lo")]
-    source, destination = (ends[0], ends[1]), (ends[2], ends[3])
+    halves = [values.get(name, frames.column(name)) for name in ("src_hi", "src_lo", "dst_hi", "dst_lo")]
+    source, destination = (halves[0], halves[1]), (halves[2], halves[3])
     unfit = np.zeros(len(frames), bool)
     if family == "ipv4":
         for high, low in (source, destination):
             unfit |= (high != 0) | (low >> _U(32) != 0xFFFF)
-    fold = (lambda pair: pair[1] & _U(0xFFFF_FFFF)) if family == "ipv4" else (lambda pair: pair)
-    body = np.where(grh, now("paylen"), now("ip_len") - net.UDP.size_bytes - np.where(ipv4, net.IPV4.size_bytes, 0))
+    one: Any = source
+    other: Any = destination
+    if family == "ipv4":
+        one, other = source[1] & _U(0xFFFF_FFFF), destination[1] & _U(0xFFFF_FFFF)
+    body = np.where(
+        grh, now("paylen"), now("ip_len") - net.UDP.size_bytes - np.where(ipv4, net.IPV4.size_bytes, 0)
+    )
     common = reframe.Common(
-        fold(source), fold(destination), np.where(grh, now("tclass"), now("dscp") << 2 | now("ecn")),
+        one, other, np.where(grh, now("tclass"), now("dscp") << 2 | now("ecn")),
         np.where(grh, now("hoplmt"), now("ttl")), np.maximum(0, body),
         np.where(grh, entropy.sport_from_flow_label(now("flowlabel")), now("sport")),
     )  # fmt: skip
@@ -276,16 +298,20 @@ def _heads(
 
 def _packed(header: Header, values: dict[str, Any], rows: int) -> NDArray[np.uint8]:
     """What `Header.pack` makes, for a column of each value; addresses in two halves."""
-    out = np.zeros((rows, header.size_bytes), np.uint8)
-    for name, value in values.items():
-        place, halves = header.places[name], value if isinstance(value, tuple) else (value,)
-        size = place.size // len(halves)
-        for n, half in enumerate(halves):
-            word = np.broadcast_to(np.asarray(half).astype(np.uint64), rows) << _U(place.shift)
-            octets = word.astype(">u8").view(np.uint8).reshape(rows, 8)
-            first = place.offset + n * size
-            out[:, first : first + size] |= octets[:, 8 - size :]
-    return out
+    words: list[Any] = [0] * (header.size_bytes // 4)
+    at = 0
+    for field in header.fields:
+        value, first = values[field.name], at // 32
+        at += field.bits
+        for half in value if isinstance(value, tuple) else ():
+            words[first], words[first + 1] = half >> _U(32), half & _U(0xFFFF_FFFF)
+            first += 2
+        if not isinstance(value, tuple):
+            words[first] = words[first] | value << (-at % 32)
+    out = np.empty((rows, len(words)), ">u4")
+    for n, word in enumerate(words):
+        out[:, n] = word
+    return out.view(np.uint8)
 
 
 def _put_checksums(octets: NDArray[np.uint8]) -> None:

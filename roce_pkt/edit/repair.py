@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from roce_pkt.capture.model import Record
 from roce_pkt.capture.reader import Capture
-from roce_pkt.edit.copy import copy_capture
-from roce_pkt.wire import ib
+from roce_pkt.capture.run import Run
+from roce_pkt.edit.act import replaced
+from roce_pkt.edit.copy import write_like
 from roce_pkt.wire.frame import dissect
 
 
@@ -35,19 +39,25 @@ def repair_icrc(capture: Capture, path: str | Path, *, force: bool = False) -> R
     """
     done = Repaired()
 
-    def change(record: Record) -> bytes | memoryview:
-        done.frames += 1
-        read = dissect(record.octets, record.wire_len, record.link_type, capture.udp_port)
-        if read.icrc is None or read.icrc.expected is None or read.cover is None:
-            done.not_checked += 1
-            return record.octets
-        if read.icrc.ok:
-            done.right += 1
-            return record.octets
-        done.repaired += 1
-        end = read.cover.end
-        octets = bytes(record.octets)
-        return octets[:end] + read.icrc.expected + octets[end + ib.ICRC_BYTES :]
+    def repaired() -> Iterator[Run | Record]:
+        for frames in capture.batches():
+            run, wrong = (
+                Run.of(frames, pcapng=capture.format == "pcapng"),
+                np.flatnonzero(frames.icrc_ok == 0),
+            )
+            run.put(wrong.tolist(), [_right(run.record(row), capture.udp_port) for row in wrong.tolist()])
+            done.frames += len(run)
+            done.repaired += len(wrong)
+            done.right += int((frames.icrc_ok == 1).sum())
+            yield from run.pieces()
+        done.not_checked = done.frames - done.repaired - done.right
 
-    copy_capture(capture, path, change, force=force)
+    write_like(capture, path, repaired(), force=force)
     return done
+
+
+def _right(record: Record, udp_port: int) -> Record:
+    read = dissect(record.octets, record.wire_len, record.link_type, udp_port)
+    if read.icrc is None or read.icrc.expected is None or read.cover is None:
+        return record
+    return record._replace(octets=replaced(bytes(record.octets), read.cover.end, read.icrc.expected))
