@@ -9,7 +9,8 @@ from roce_pkt.report.page import Kind, Table
 from roce_pkt.units import format_bytes, format_rate, format_time_ns
 
 if TYPE_CHECKING:
-    from roce_pkt.run.simulation_result import Simulation, SimulationFinding
+    from roce_pkt.run.simulation_findings import SimulationFinding
+    from roce_pkt.run.simulation_result import Simulation
 
 MOST_RULES = 4
 FINDING_WIDTH = 180

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from roce_pkt.engine.session import Session
 from roce_pkt.engine.world import Built
 from roce_pkt.scenario.schema import ENDLESS, Scenario
 from roce_pkt.units import PS_PER_NS, PS_PER_S
@@ -29,6 +30,19 @@ def done_ps(built: Built) -> int | None:
         if not ((ended >= 0) | nothing).all():
             return None
     return max(int(ended.max(initial=0)), 0)
+
+
+def measured_ps(session: Session) -> int:
+    """How long statistics have been counting: from the scenario's `measure_from`, once that is past."""
+    warm = session.scenario.measure_from_ps
+    return session.now_ps - warm if session.now_ps >= warm else session.now_ps
+
+
+def busy_ps(session: Session) -> int:
+    """How long of that there were messages under way."""
+    done = done_ps(session.built)
+    idle = 0 if done is None else max(session.now_ps - done, 0)
+    return max(measured_ps(session) - idle, 0)
 
 
 def sampling_ps(scenario: Scenario, built: Built) -> int:
