@@ -2,7 +2,8 @@
 
 State `r`: `expected` position of the next new packet, `refused` 1 after a NAK until the packet it
 names arrives, `msn` messages completed, `receives` work requests left for SEND (negative: never
-short), `receives_due_ps`. Sender of READ responses: the fields of `rc_requester`.
+short), `receives_due_ps`. Sender of READ responses: the fields of `rc_requester`, and `since_ack`,
+`AFRESH` when the next response is the first to a READ that asks for the rest of a message.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from roce_pkt.cc.law import law
 
 ACCEPT, DUPLICATE, REFUSE, IGNORE, NOT_READY = 0, 1, 2, 3, 4
 """What becomes of a request."""
+AFRESH = 0x8000
+"""More than any number of packets between acknowledgements, which READ responses do not ask for."""
 
 
 @law
@@ -74,6 +77,9 @@ def read(r: Any, position: int, packets: int) -> None:
     if position < r.snd:
         r.snd = position
         r.offset = position % r.message_packets
+        # spec: IBTA 9.7.5.1.9: it is a READ request like others: the first response to it is a FIRST, or an
+        # ONLY. Soft-RoCE as a responder goes on with MIDDLE or LAST instead, as a requester it takes either.
+        r.since_ack = AFRESH if r.offset != 0 else 0
     r.limit = max(r.limit, position + packets)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from roce_pkt.fabric.link import PREAMBLE_AND_GAP_BYTES
 from roce_pkt.scenario.schema import NONE, Scenario
@@ -12,6 +13,28 @@ FCS_BYTES = 4
 VLAN_BYTES = 4
 MIN_FRAME_BYTES = mac_control.MIN_FRAME_BYTES + FCS_BYTES
 FLAT_MIN_BYTES = 60
+
+
+class Around(NamedTuple):
+    """Octets on top of a data packet.
+
+    Args:
+        first: On the first of a message.
+        last: On the last.
+        only: On one that is both.
+    """
+
+    first: int
+    last: int
+    only: int
+
+    def pair(self, packets: int) -> tuple[int, int]:
+        """Octets of the first and of the last packet, which add up where one packet is both.
+
+        Args:
+            packets: Of the message.
+        """
+        return (self.first, self.last) if packets > 1 else (self.only, 0)
 
 
 @dataclass(slots=True)
@@ -47,16 +70,18 @@ class FrameSizes:
     def _with(self, *octets: int) -> int:
         return max(self.base + (0 if self.flat else sum(octets)), self.min)
 
-    def around(self, verb: str, service: str) -> tuple[int, int]:
-        """Octets that the first and the last data packet of a message carry on top."""
+    def around(self, verb: str, service: str) -> Around:
+        """Octets that data packets carry on top, by their place in a message."""
         if self.flat:
-            return 0, 0
+            return Around(0, 0, 0)
         if verb == "read":
-            return ib.AETH.size_bytes, ib.AETH.size_bytes
+            # spec: IBTA 9.4.4: RDMA READ response FIRST, LAST and ONLY have an AETH, and ONLY has one
+            return Around(*[ib.AETH.size_bytes] * 3)
         last = ib.IMMDT.size_bytes if verb.endswith(("_imm", "_inv")) else 0
+        first = ib.RETH.size_bytes if verb.startswith("write") else 0
         if service == "ud":
-            return ib.DETH.size_bytes, last
-        return ib.RETH.size_bytes if verb.startswith("write") else 0, last
+            first = ib.DETH.size_bytes
+        return Around(first, last, first + last)
 
     @property
     def ack(self) -> int:

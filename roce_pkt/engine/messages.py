@@ -15,6 +15,7 @@ import numpy as np
 
 from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.endpoint import rc_requester as requester
+from roce_pkt.endpoint.rc_responder import AFRESH
 from roce_pkt.engine import rows
 from roce_pkt.engine.list_records import REQUESTS
 from roce_pkt.engine.memory import cold, law, manner_at, message_at, wait_at, work_at
@@ -53,6 +54,8 @@ def enter(w, q, number):
         q.sends = how.sends
         q.first_bytes = how.first_bytes
         q.last_bytes = how.last_bytes
+    else:  # an only READ response has one AETH, not that of a first and that of a last
+        q.last_bytes = q.first_bytes if q.message_packets > ONE else np.uint16(0)
 
 
 @cold
@@ -149,6 +152,7 @@ def read(w, r, position, packets):
             number = np.uint32(number + ONE)
         work.answering = number
         enter(w, r, number)
+        r.since_ack = AFRESH if r.offset != 0 else 0
     r.limit = max(r.limit, position + packets)
 
 

@@ -10,6 +10,7 @@ from roce_pkt.cc import dcqcn
 from roce_pkt.endpoint import notification
 from roce_pkt.endpoint.pacing import next_start_ps
 from roce_pkt.endpoint.rc_requester import may_send, next_timer_ps, sent
+from roce_pkt.endpoint.rc_responder import AFRESH
 from roce_pkt.endpoint.rc_selective import sent_again
 from roce_pkt.engine import messages, reaction, rows
 from roce_pkt.engine.memory import (
@@ -100,6 +101,9 @@ def compose(w, d, k, t):
             payload = np.int64(q.last_payload)
             size += q.last_bytes
         if flags & LAST or q.since_ack >= w.ack_every:
+            if q.since_ack > AFRESH:
+                flags |= FIRST
+                size += 0 if flags & LAST else q.first_bytes
             flags |= ACK_REQUEST
             q.since_ack = 0
         size += (payload + 3) & ~3

@@ -166,7 +166,7 @@ def _work(
     half["service"][both] = SERVICES.index(traffic.transport)
     half["message_packets"][both] = half["message_end"][both] = packets
     half["last_payload"][both] = traffic.message_bytes - (packets - 1) * mtu
-    first, last = sizes.around(traffic.verb, traffic.transport)
+    first, last = sizes.around(traffic.verb, traffic.transport).pair(packets)
     half["first_bytes"][both], half["last_bytes"][both] = first, last
     half["limit"][requester] = ENDLESS_PACKETS if traffic.count == ENDLESS else traffic.count * packets
     half["avail_ps"][requester] = starts

@@ -68,7 +68,7 @@ def _manners(sizes: FrameSizes) -> NDArray[Any]:
             row = table[manner_of(service, verb)]
             row["verb"], row["sends"] = shape, kinds.get(shape, DATA)
             if row["sends"] == DATA:
-                row["first_bytes"], row["last_bytes"] = sizes.around(verb, service)
+                row["first_bytes"], row["last_bytes"], _ = sizes.around(verb, service)
     return table
 
 
@@ -167,7 +167,8 @@ def _octets(
     """Packets and captured octets of messages."""
     packets = np.maximum(-(-length // mtu), 1)
     padded = (length + 3) & ~3
-    around = sum(sizes.around(traffic.verb, traffic.transport))
+    first, last, only = sizes.around(traffic.verb, traffic.transport)
+    around = np.where(packets > 1, first + last, only)
     frames = np.maximum(packets * sizes.base + padded + around, packets * sizes.min)
     return packets, frames - packets * FCS_BYTES
 
@@ -233,7 +234,7 @@ def _begin(
     if (manners["sends"] != DATA).any():
         half["sends"][r], half["window"][r] = records.READ_RESPONSE, FAR_END
         half["timeout_ps"][r] = NEVER_PS
-        half["first_bytes"][r], half["last_bytes"][r] = sizes.around("read", "rc")
+        half["first_bytes"][r], half["last_bytes"][r] = sizes.around("read", "rc").pair(2)
     if bool(work["waits"]) and int(made.wait[first]["needs"]):
         return
     # the first message is posted by its time; what follows it is posted as it goes

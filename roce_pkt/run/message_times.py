@@ -143,10 +143,10 @@ class Messages:
         sizes, mtu = self._sizes, scenario.host.mtu_bytes
         cut = scenario.switch.forwarding == "cut-through"
         packets = np.maximum(-(-length // mtu), 1)
-        first, last_more = sizes.around(one.traffic.verb, "rc")
+        around = sizes.around(one.traffic.verb, "rc")
         payload = length - (packets - 1) * mtu
-        last = np.maximum(sizes.base + ((payload + 3) & ~3) + last_more, sizes.min) + sizes.gap
-        last = np.where(packets == 1, last + first, last)
+        more = np.where(packets == 1, around.only, around.last)
+        last = np.maximum(sizes.base + ((payload + 3) & ~3) + more, sizes.min) + sizes.gap
         limits = [r for r in (one.traffic.rate_bps, scenario.host.rate_limit_bps) if r != NONE]
         message_ps = partial(idle_path.message_ps, sender_bps=min([np.inf, *limits]), cut_through=cut)
         full = sizes.full_frame + sizes.gap

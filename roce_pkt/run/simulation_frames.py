@@ -67,6 +67,7 @@ class FrameMaker:
     _templates: dict[tuple[int, ...], _Template] = field(init=False, default_factory=dict)
     _control: dict[tuple[int, int, int], bytes] = field(init=False, default_factory=dict)
     _interface_of: dict[int, int] = field(init=False)
+    _answered: dict[tuple[int, int], int] = field(init=False, default_factory=dict)
     _count: int = field(init=False, default=0)
 
     def __post_init__(self) -> None:
@@ -144,10 +145,20 @@ class FrameMaker:
         octets, masked, at = template.octets, template.masked, template.bth + _PSN
         octets[at : at + 3] = masked[template.psn : template.psn + 3] = three
         if template.msn:
-            octets[template.msn : template.msn + 3] = (int(row["count"]) & 0xFFFFFF).to_bytes(3, "big")
+            octets[template.msn : template.msn + 3] = (self._msn(row) & 0xFFFFFF).to_bytes(3, "big")
         crc = zlib.crc32(masked, zlib.crc32(icrc.LRH_ONES))
         crc = zlib.crc32(memoryview(octets)[template.bth + ib.BTH.size_bytes :], crc)
         return bytes(octets) + crc.to_bytes(4, "little") + self._telemetry(row)
+
+    def _msn(self, row: Any) -> int:
+        """The MSN of an answer."""
+        if row["kind"] != records.READ_RESPONSE:
+            return int(row["count"])
+        # spec: IBTA 9.7.7.1: messages completed; a response sent again tells how many are by now
+        half = int(row["half"])
+        key, number = (int(row["port"]), half), self.names.number(half, int(row["psn"])) + 1
+        self._answered[key] = max(self._answered.get(key, 0), number)
+        return self._answered[key]
 
     def _telemetry(self, row: Any) -> bytes:
         """Records of hops, behind the frames of a law that has them."""
@@ -165,7 +176,7 @@ class FrameMaker:
         path = self._path(sender, half, kind, ecn)
         traffic = pairs.flows[int(pairs.flow_of_half[half])].traffic
         opcode = opcode_of(kind, flags, VERBS[verb], traffic.transport)
-        bth = {"dqpn": int(pairs.qpn[half]), "ackreq": int(bool(flags & records.ACK_REQUEST)),
+        bth = {"dqpn": int(pairs.qpn[half]), "ackreq": _asks(kind, flags, traffic.transport),
                "becn": int(bool(flags & records.ECHO))}  # fmt: skip
         stack: dict[str, dict[str, int]] = {"bth": bth}
         stack["reth"] = {"va": VA + done, "rkey": RKEY, "dmalen": length - done}
@@ -206,6 +217,14 @@ class FrameMaker:
             vid=tag,
             pcp=class_of(scenario, dscp),
         )
+
+
+def _asks(kind: int, flags: int, transport: str) -> int:
+    """Whether a packet asks to be answered: READs and ATOMICs always do, answers and datagrams never."""
+    if kind in (records.READ_REQUEST, records.ATOMIC_REQUEST):
+        return 1
+    reliable = transport not in ("uc", "ud")
+    return int(kind == records.DATA and reliable and bool(flags & records.ACK_REQUEST))
 
 
 def _headers(opcode: int) -> tuple[Any, ...]:

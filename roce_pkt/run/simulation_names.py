@@ -70,6 +70,20 @@ class Names:
         used = np.unique(pairs.works.message["manner"][first:end]) % len(VERBS)
         return "+".join(VERBS[number] for number in used.tolist()) or pairs.flows[flow].traffic.verb
 
+    def number(self, half: int, position: int) -> int:
+        """Messages of a flow before the one that a position in its stream belongs to.
+
+        Args:
+            half: Either half of the flow.
+            position: As the engine counts.
+        """
+        pairs = self.built.pairs
+        work = int(pairs.works.of_flow[int(pairs.flow_of_half[half])])
+        if work < 0:
+            return position // int(pairs.half["message_packets"][half])
+        starts = pairs.works.positions(work)[1]
+        return max(int(np.searchsorted(starts, position, "right")) - 1, 0)
+
     def request(self, half: int, position: int) -> tuple[str, int, int]:
         """The message that a position in a half's stream belongs to.
 
@@ -88,7 +102,7 @@ class Names:
             packets = int(pairs.half["message_packets"][half])
             return traffic.verb, traffic.message_bytes, position % packets * mtu
         first, starts = pairs.works.positions(work)
-        number = max(int(np.searchsorted(starts, position, "right")) - 1, 0)
+        number = self.number(half, position)
         m = pairs.works.message[first + number]
         verb = VERBS[int(m["manner"]) % len(VERBS)]
         return verb, int(m["length"]), (position - int(starts[number])) * mtu

@@ -141,12 +141,14 @@ def test_receives_are_posted_again_one_at_a_time():
 
 
 def test_a_repeated_read_sends_the_stream_back():
-    r = Record(snd=7, offset=1, limit=9, message_packets=3)
+    r = Record(snd=7, offset=1, limit=9, message_packets=3, since_ack=1)
     responder.read(r, 4, 2)
-    assert (r.snd, r.offset, r.limit) == (4, 1, 9)
+    assert (r.snd, r.offset, r.limit, r.since_ack) == (4, 1, 9, responder.AFRESH)
     responder.read(r, 9, 3)
-    assert (r.snd, r.limit) == (4, 12)
+    assert (r.snd, r.limit, r.since_ack) == (4, 12, responder.AFRESH)
     assert responder.owed(r) == 8
+    responder.read(r, 3, 3)  # from a message's own beginning nothing has to be said
+    assert (r.snd, r.offset, r.since_ack) == (3, 0, 0)
 
 
 def test_unreliable_connections_drop_a_broken_message_only():
