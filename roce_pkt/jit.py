@@ -14,67 +14,22 @@ The numba interfaces used here that are not public are held by tests/test_jit.py
 
 from __future__ import annotations
 
-import hashlib
-import os
-import sys
-import tempfile
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
-from numba.core import caching, cgutils, config
+from numba.core import caching, cgutils
+from numba.core.typing.templates import infer_global
 from numba.extending import intrinsic as numba_intrinsic
-from numba.extending import register_jitable
 from numba.np.arrayobj import make_array
 
+from roce_pkt.kernel_cache import CHECKED, PACKAGE, cache_folder, cacheable, source_stamp
+from roce_pkt.machine_code import Native
+
 Function = TypeVar("Function", bound=Callable[..., Any])
-
-CHECKED = os.environ.get("ROCE_PKT_CHECKED", "") not in ("", "0")
-
-_PACKAGE = Path(__file__).resolve().parent
-_ROOM_SOURCES = {
-    "capture": ("jit.py", "capture", "wire"),
-    "cc": ("jit.py", "cc"),
-    "engine": (
-        "jit.py",
-        "cc",
-        "endpoint",
-        "engine",
-        "fabric",
-        "edit/choose.py",
-        "scenario/dice.py",
-        "scenario/fault.py",
-    ),
-    "flows": ("jit.py", "capture/columns.py", "flows", "wire"),
-    "run": ("jit.py", "cc", "endpoint", "fabric/pause.py", "run"),
-    "traffic": (
-        *("jit.py", "wire", "traffic", "capture"),
-        *("scenario/schema.py", "scenario/pace.py", "scenario/sizes.py"),
-    ),
-}
-"""What a room's kernels are made from, where that is less than the whole package."""
-
-
-@cache
-def source_stamp(room: str) -> str:
-    """Digest of every source file that can end up in a kernel of `room`."""
-    digest = hashlib.sha256(f"checked={CHECKED}".encode())
-    for part in _ROOM_SOURCES.get(room, (".",)):
-        root = _PACKAGE / part
-        for path in [root] if root.is_file() else sorted(root.rglob("*.py")):
-            digest.update(str(path.relative_to(_PACKAGE)).encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
-
-
-def cache_root() -> Path:
-    """Where compiled kernels are kept: NUMBA_CACHE_DIR if set, else the user's cache directory."""
-    if config.CACHE_DIR:
-        return Path(config.CACHE_DIR)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "roce-pkt" / "kernels"
 
 
 class PackageLocator(caching._CacheLocator):  # type: ignore[misc]  # noqa: SLF001 - held by a test
@@ -82,16 +37,12 @@ class PackageLocator(caching._CacheLocator):  # type: ignore[misc]  # noqa: SLF0
 
     def __init__(self, function: Any, file: str) -> None:
         self._py_file = file
-        place = Path(file).resolve().relative_to(_PACKAGE)
-        self._room = place.parts[0]
+        self._room = Path(file).resolve().relative_to(PACKAGE).parts[0]
         self._line = function.__code__.co_firstlineno
-        kind = "checked" if CHECKED else "plain"
-        copy = hashlib.sha256(str(_PACKAGE).encode()).hexdigest()[:16]
-        self._path = cache_root() / copy / kind / self._room
 
     def get_cache_path(self) -> str:
         """The directory of the kernel's files."""
-        return str(self._path)
+        return str(cache_folder(self._room))
 
     def get_source_stamp(self) -> str:
         """Changes when any source changes that the kernel may be made from."""
@@ -104,7 +55,7 @@ class PackageLocator(caching._CacheLocator):  # type: ignore[misc]  # noqa: SLF0
     @classmethod
     def from_function(cls, function: Any, file: str) -> PackageLocator | None:
         """A locator for functions of this package that may be cached, else None."""
-        if not Path(file).resolve().is_relative_to(_PACKAGE):
+        if not Path(file).resolve().is_relative_to(PACKAGE):
             return None
         locator = cls(function, file)
         try:
@@ -116,17 +67,6 @@ class PackageLocator(caching._CacheLocator):  # type: ignore[misc]  # noqa: SLF0
 
 if PackageLocator not in caching.CacheImpl._locator_classes:  # noqa: SLF001
     caching.CacheImpl._locator_classes.insert(0, PackageLocator)  # noqa: SLF001
-
-
-@cache
-def cacheable() -> bool:
-    """True when kernels can be kept on disk; otherwise each process compiles its own."""
-    try:
-        cache_root().mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=cache_root()):
-            return True
-    except OSError:
-        return False
 
 
 def kernel(function: Function) -> Function:
@@ -141,14 +81,34 @@ def fast_kernel(function: Function) -> Function:
     return decorate(function)
 
 
+_callable: list[Any] = []
+"""Keeps alive what numba's table of globals only refers to."""
+
+
+def callable_when_compiled(function: Function, **options: Any) -> Function:
+    """Let compiled code call a function that stays plain Python.
+
+    It is compiled once for each signature. (What numba offers for this compiles it once more for
+    every set of options its callers have, which for the engine is half of the compiler's time.)
+
+    Args:
+        function: What is called.
+        options: Of numba's `njit`.
+    """
+    compiled = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, error_model="numpy", **options)(function)
+    infer_global(function, types.Dispatcher(compiled))
+    _callable.append(compiled)
+    return function
+
+
 def law(function: Function) -> Function:
     """A function that stays plain Python and is inlined wherever a kernel calls it."""
-    return register_jitable(forceinline=True, boundscheck=True)(function)
+    return callable_when_compiled(function, forceinline=True, boundscheck=True)
 
 
 def fast_law(function: Function) -> Function:
     """A law whose array indices are checked only in the checked build."""
-    return register_jitable(forceinline=True, boundscheck=CHECKED)(function)
+    return callable_when_compiled(function, forceinline=True, boundscheck=CHECKED)
 
 
 def is_compiled(dispatcher: Any) -> bool:
@@ -159,10 +119,12 @@ def is_compiled(dispatcher: Any) -> bool:
     return bool(stored and stored._load_index())  # noqa: SLF001
 
 
-def announce_compile(what: str) -> None:
-    """Tell a person at a terminal why the next seconds are spent."""
-    if sys.stderr.isatty():
-        print(f"compiling {what} for this machine (once; kept in {cache_root()})", file=sys.stderr)  # noqa: T201
+def native(function: Callable[..., Any], *arguments: Any) -> Native:
+    """Compile a function of given argument types to machine code that needs no compiler to be run."""
+    options = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "error_model": "numpy"}
+    compiled = njit(arguments, boundscheck=True, **options)(function)
+    (found,) = compiled.overloads.values()
+    return Native(found.fndesc.llvm_func_name, bytes(found.library._get_compiled_object()))  # noqa: SLF001
 
 
 def intrinsic(function: Callable[..., Any]) -> Any:

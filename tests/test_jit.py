@@ -110,7 +110,8 @@ def test_an_edit_of_another_file_never_runs_a_stale_kernel(tmp_path):
         (package / room).mkdir(parents=True)
         (package / room / "__init__.py").touch()
     (package / "__init__.py").touch()
-    shutil.copy(PACKAGE / "jit.py", package)
+    for name in ("jit.py", "kernel_cache.py", "machine_code.py"):
+        shutil.copy(PACKAGE / name, package)
     (package / "capture" / "entry.py").write_text(
         textwrap.dedent("""
             from roce_pkt.jit import kernel

@@ -26,6 +26,7 @@ from roce_pkt.capture.model import Record, Resolution, Stop
 from roce_pkt.capture.pcap import Pcap
 from roce_pkt.capture.pcapng import Pcapng
 from roce_pkt.capture.reader import Walk
+from roce_pkt.kernel_cache import announce_compile
 
 _U = np.uint64
 _SPLIT_BYTES = 1 << 20
@@ -331,5 +332,5 @@ def compiled_batches(walk: Walk, udp_port: int, *, verify: bool) -> Iterator[Fra
         verify: Compute every ICRC.
     """
     if not ready(walk):
-        jit.announce_compile("the capture kernels")
+        announce_compile("the capture kernels")
     return _Filler(walk, udp_port, verify=verify).batches()

@@ -18,6 +18,7 @@ from numba import types
 
 from roce_pkt import jit
 from roce_pkt.capture import kernel_fold
+from roce_pkt.kernel_cache import CHECKED
 from roce_pkt.wire import icrc
 from roce_pkt.wire.icrc import Coverage, Network
 
@@ -130,7 +131,7 @@ def crc32(way: Any, tab: Any, mem: Any, at: Any, size: Any, seed: Any) -> Any:
         size: Octets.
         seed: CRC of what came before.
     """
-    if jit.CHECKED:
+    if CHECKED:
         jit.guard(mem, at, size)
     if way > FOLDED:
         return jit.call_crc32(way, np.uint32(seed), mem[0] + at, size)
@@ -163,7 +164,7 @@ def masker(mask: bytes) -> Law:
         jit.guard(scratch, np.uint64(0), size)
         copy(mem, at, scratch)
 
-    return jit.fast_law(checked) if jit.CHECKED else copy
+    return jit.fast_law(checked) if CHECKED else copy
 
 
 NETWORKS: dict[Network, np.uint64] = {"ipv4": _U(1), "ipv6": _U(2), "grh": _U(3)}
@@ -201,7 +202,7 @@ def any_icrc(network: Any, way: Any, table_at: Any, scratch_at: Any, mem: Any, a
     """
     whole = end - at + _BEFORE
     if way == FOLDED and at >= _BEFORE:
-        if jit.CHECKED:
+        if CHECKED:
             jit.guard(mem, at - _BEFORE, whole)
         start = mem[0] + at - _BEFORE
         if network == NET_IPV4 and whole >= _least_ipv4:

@@ -17,6 +17,7 @@ from numba import types
 
 from roce_pkt import jit
 from roce_pkt.capture.columns import COLUMNS, Column
+from roce_pkt.kernel_cache import CHECKED
 from roce_pkt.wire import net
 from roce_pkt.wire.header import Header
 
@@ -105,7 +106,7 @@ def setter(column: Column) -> Law:
         _row_guard(row)
         store(out, row, value)
 
-    return jit.fast_law(checked) if jit.CHECKED else store
+    return jit.fast_law(checked) if CHECKED else store
 
 
 def getter(header: Header, field: str, part: str = "") -> Law:
@@ -131,7 +132,7 @@ def getter(header: Header, field: str, part: str = "") -> Law:
         jit.guard(mem, at, size)
         return read(mem, at)
 
-    return jit.fast_law(checked) if jit.CHECKED else read
+    return jit.fast_law(checked) if CHECKED else read
 
 
 def emit_move(builder: Any, header: Header, index: int, args: Any, *, clear: bool = False) -> None:
@@ -174,7 +175,7 @@ def _mover(header: Header, index: int, *, clear: bool) -> Law:
         _row_guard(row)
         move(mem, at, out, row)
 
-    return jit.fast_law(checked) if jit.CHECKED else move
+    return jit.fast_law(checked) if CHECKED else move
 
 
 def copier(header: Header, index: int = 0) -> Law:

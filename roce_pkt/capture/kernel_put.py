@@ -13,6 +13,7 @@ from roce_pkt import jit
 from roce_pkt.capture import pcap, pcapng
 from roce_pkt.capture.columns import COLUMNS
 from roce_pkt.capture.kernel_fields import PLACES
+from roce_pkt.kernel_cache import CHECKED
 from roce_pkt.wire import net
 from roce_pkt.wire.header import Header
 
@@ -121,7 +122,7 @@ def writer(header: Header, *given: str, index: int = 0) -> Any:
         jit.guard(out, at, size)
         return write(out, at, cols, row, computed)
 
-    return jit.fast_law(checked) if jit.CHECKED else write
+    return jit.fast_law(checked) if CHECKED else write
 
 
 @jit.intrinsic

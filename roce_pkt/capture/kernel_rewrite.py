@@ -21,6 +21,7 @@ from roce_pkt.capture.kernel_crc import crc32
 from roce_pkt.capture.kernel_fields import BLOCK_BYTES, PLACES
 from roce_pkt.capture.kernel_put import column_reader, copy_octets
 from roce_pkt.capture.kernel_transport import FOLLOWING, HAS_PADS
+from roce_pkt.kernel_cache import CHECKED
 from roce_pkt.wire import ib, icrc, net
 from roce_pkt.wire.header import Header
 
@@ -110,7 +111,7 @@ def _patcher(header: Header, index: int = 0) -> Any:
         jit.guard(mem, at, size)
         patch(mem, at, changed, cols, row)
 
-    return jit.fast_law(checked) if jit.CHECKED else patch
+    return jit.fast_law(checked) if CHECKED else patch
 
 
 @jit.intrinsic

@@ -31,11 +31,10 @@ def law(function: F) -> F:
 
 def compile_laws() -> None:
     """Make every law known so far callable from numba code; call again after importing more laws."""
-    from numba.extending import register_jitable
+    from roce_pkt.jit import callable_when_compiled
 
-    inline = register_jitable(forceinline=True, no_cfunc_wrapper=True)
     while _waiting:
-        inline(_waiting.pop())
+        callable_when_compiled(_waiting.pop(), forceinline=True)
 
 
 def twin(layout: np.dtype[Any]) -> type:

@@ -1,6 +1,6 @@
-"""Laws that the loop calls by address: every law over acknowledgements, and a user's own.
+"""Laws that the loop calls by address, compiled: every law over acknowledgements, and a user's own.
 
-An address is data, so the compiled loop stays the one in the cache whatever law it runs, and does
+An address is data, so the compiled loop stays the one that is kept whatever law it runs, and does
 not grow with their number. A call costs some 2 ns. DCQCN alone is compiled into the loop.
 """
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
@@ -9,37 +9,46 @@ not grow with their number. A call costs some 2 ns. DCQCN alone is compiled into
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from llvmlite import ir
-from numba import cfunc, from_dtype, types
+from numba import from_dtype, types
 from numba.core import cgutils
 from numba.core.errors import NumbaError
+from numba.core.typing import signature
 from numba.extending import intrinsic, register_jitable
 
+from roce_pkt.cc import registry
 from roce_pkt.cc.feedback import ACK
 from roce_pkt.cc.law import CUT, INCREASE, compile_laws
 from roce_pkt.cc.own import OwnLaw
+from roce_pkt.engine.memory import call_address
+from roce_pkt.engine.units import CALLS, LAW
 from roce_pkt.errors import InputError
-from roce_pkt.jit import cacheable
+from roce_pkt.jit import native
+from roce_pkt.machine_code import Native
 
 DONE = 8
 """Set in the answer of an own law's function that came to its end and left a possible state."""
-CALLS = ("on_ack", "on_cnp", "on_timer")
 
 
 @intrinsic
 def call_law(typingctx, address, p, s, now):
-    """`int64 law(parameters *, state *, int64 now)` at an address."""
+    """`int64 law(parameters *, state *, int64 now)` at an address; 0 when it raised an exception."""
     return types.int64(types.uint64, types.uint64, types.uint64, types.int64), _call
 
 
 @intrinsic
 def call_ack_law(typingctx, address, p, s, ack, now):
-    """`int64 law(parameters *, state *, ack *, int64 now)` at an address."""
+    """`int64 law(parameters *, state *, ack *, int64 now)` at an address; 0 when it raised an exception."""
     return types.int64(types.uint64, types.uint64, types.uint64, types.uint64, types.int64), _call
+
+
+def _call(context, builder, sig, args):
+    kinds = signature(sig.return_type, *sig.args[1:])
+    status, value = call_address(context, builder, kinds, args[0], args[1:])
+    return builder.select(status.is_ok, value, ir.Constant(value.type, 0))
 
 
 @intrinsic
@@ -55,48 +64,34 @@ def copy_octets(typingctx, to, source, size):
     return types.void(types.uint64, types.uint64, types.uint64), codegen
 
 
-def _call(context, builder, signature, args):
-    word = ir.IntType(64)
-    kind = ir.FunctionType(word, [word] * (len(args) - 1))
-    return builder.call(builder.inttoptr(args[0], kind.as_pointer()), args[1:])
+def natives(unit: str) -> dict[str, Native]:
+    """The functions of one of `cc`'s laws as machine code, by name."""
+    return _natives(registry.built_in(unit.removeprefix(LAW)))
 
 
-@dataclass(slots=True)
-class Compiled:
-    """A law's functions as addresses; 0 where it has none.
+def own_natives(law: OwnLaw) -> dict[str, Native]:
+    """The same for a user's own law.
 
-    Args:
-        law: A module of `roce_pkt.cc`, or an own law.
+    Raises:
+        InputError: It cannot be compiled.
     """
+    return _natives(law)
 
-    law: Any
-    on_ack: int = 0
-    on_cnp: int = 0
-    on_timer: int = 0
-    _kept: list[Any] = field(init=False, default_factory=list)
 
-    def __post_init__(self) -> None:
-        compile_laws()
-        for name in CALLS:
-            function = _entry(self.law, name)
-            if function is None:
-                continue
-            kept = cfunc(self._signature(name), cache=not self.own and cacheable())
-            try:
-                self._kept.append(kept(function))
-            except NumbaError as error:
-                raise InputError(f"{_where(self.law, name, str(error))}: {_reason(str(error))}") from None
-            setattr(self, name, self._kept[-1].address)
-
-    @property
-    def own(self) -> bool:
-        """True for a user's own law, which may fail."""
-        return isinstance(self.law, OwnLaw)
-
-    def _signature(self, name: str) -> Any:
-        p, s, ack = from_dtype(self.law.PARAMETERS.dtype), from_dtype(self.law.STATE), from_dtype(ACK)
+def _natives(law: Any) -> dict[str, Native]:
+    compile_laws()
+    p, s, ack = from_dtype(law.PARAMETERS.dtype), from_dtype(law.STATE), from_dtype(ACK)
+    found = {}
+    for name in CALLS:
+        function = _entry(law, name)
+        if function is None:
+            continue
         between = (ack,) if name == "on_ack" else ()
-        return types.int64(p, s, *between, types.int64)
+        try:
+            found[name] = native(function, p, s, *between, types.int64)
+        except NumbaError as error:
+            raise InputError(f"{_where(law, name, str(error))}: {_reason(str(error))}") from None
+    return found
 
 
 def _entry(law: Any, name: str) -> Callable[..., int] | None:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,9 +13,11 @@ from roce_pkt.cc.parameters import ParameterTable
 from roce_pkt.endpoint import notification
 from roce_pkt.engine import records
 from roce_pkt.engine.layout import in_line
+from roce_pkt.engine.units import CALLS
 from roce_pkt.errors import InputError, ScenarioError
 from roce_pkt.fabric.round_trip import base_rtt_ps
 from roce_pkt.fabric.topology import Topology
+from roce_pkt.machine_code import link
 from roce_pkt.scenario.schema import Scenario
 from roce_pkt.wire import telemetry
 
@@ -48,7 +47,6 @@ class ControlLaw:
     cnp_dscp: int
     cnp_on_nack: bool
     resolved: dict[str, Any]
-    _compiled: Any = field(init=False, default=None)
 
     @property
     def feedback(self) -> str:
@@ -95,29 +93,30 @@ class ControlLaw:
         w["int_scale"] = 1
         if not self.by_address:
             return
-        from roce_pkt.engine.by_address import CALLS, Compiled
-
-        self._compiled = Compiled(self.law)
-        for call in CALLS:
-            w[call] = getattr(self._compiled, call)
-        w["called"] = records.OWN if self._compiled.own else records.BUILT_IN
-        w["notifies"] = self._compiled.on_cnp != 0
+        if isinstance(self.law, own.OwnLaw):
+            self._compile(self.law, w)
+        else:
+            w["called"] = records.BUILT_IN
+            w["notifies"] = hasattr(self.law, "on_cnp")
         w["repaces"] = getattr(self.law, "REPACES", False)
         w["echoes"] = bool(self.feedback)
         w["telemetry_words"] = self.telemetry_words
         if "int_scale" in (self.parameters.dtype.names or ()):
             w["int_scale"] = self.parameters[0]["int_scale"]
 
-    @contextmanager
-    def watched(self) -> Iterator[None]:
-        """While the loop runs a user's own law, hold back what compiled code prints of an exception."""
-        before = sys.unraisablehook
-        if isinstance(self.law, own.OwnLaw):
-            sys.unraisablehook = lambda _: None
-        try:
-            yield
-        finally:
-            sys.unraisablehook = before
+    def _compile(self, law: own.OwnLaw, w: Any) -> None:
+        """Compile a user's own law; it is not kept."""
+        from roce_pkt.engine.by_address import own_natives
+
+        w["called"] = records.OWN
+        w["notifies"] = "on_cnp" in law.functions
+        for name, address in link(own_natives(law)).items():
+            w[name] = address
+
+    @property
+    def unit(self) -> str:
+        """Name of the law whose machine code is loaded for the loop, or ""."""
+        return self.name if self.by_address and not isinstance(self.law, own.OwnLaw) else ""
 
     def explain(self, state: Any, ack: Any, call: int, now_ps: int) -> None:
         """Name what is wrong in a user's own law whose compiled call failed.
@@ -125,14 +124,12 @@ class ControlLaw:
         Args:
             state: The state before the call.
             ack: The acknowledgement it was given.
-            call: Index into `by_address.CALLS`.
+            call: Index into `units.CALLS`.
             now_ps: Time.
 
         Raises:
             InputError: Always.
         """
-        from roce_pkt.engine.by_address import CALLS
-
         law, name = self.law, CALLS[call]
         rest = (feedback.Ack(ack), now_ps) if name == "on_ack" else (now_ps,)
         law.call(name, law.PARAMETERS.twin(self.parameters[0]), law.State(state), *rest)

@@ -10,14 +10,19 @@ its receiver counts it and drops it; its octets are made where it is recorded.
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 
 from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.edit.choose import chooses, fits
 from roce_pkt.engine import fault_records as fault
-from roce_pkt.engine import rows
+from roce_pkt.engine import recorder
 from roce_pkt.engine.frame_sizes import FCS_BYTES
 from roce_pkt.engine.memory import (
+    I64,
+    PORT,
+    U32,
     cold,
+    far,
     half_at,
     headers_at,
     hit_at,
@@ -206,7 +211,7 @@ def hold(w, d, x, rule, t):
         arm(w, d.base, d.pause_leaf, f.time_ps)
 
 
-@cold
+@far(PORT, U32, I64, I64, returns=I64)
 def release(w, d, qpn, dst, t):
     """A packet of a flow passes (or none: `dst` is negative): those that waited for it, or for now, leave.
 
@@ -274,7 +279,7 @@ def chosen(w, d, f):
     return found, opcode
 
 
-@cold
+@far(U32, PORT, U32, I64, returns=types.boolean)
 def strike(w, p, d, x, t):
     """Do what rules say to a frame that leaves its host now.
 
@@ -294,7 +299,7 @@ def strike(w, p, d, x, t):
         if rule.do == fault.DROP:
             note(w, f, i, opcode, -1, t)
             if rule.seen and d.tap:
-                rows.record(w, p, x, 1, t)
+                recorder.record(w, p, x, 1, t)
             if f.kind == CNP:
                 half_at(w, f.half).cnps_lost += 1
             give(w, x)

@@ -5,15 +5,31 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 
 from roce_pkt.cc import dcqcn
 from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.endpoint import notification, uc
 from roce_pkt.endpoint import rc_requester as requester
 from roce_pkt.endpoint import rc_responder as responder
-from roce_pkt.engine import messages, reaction, rows, selective, waits
+from roce_pkt.engine import messages, reaction, recorder, rows, selective, waits
 from roce_pkt.engine.list_records import RESPONDS
-from roce_pkt.engine.memory import cc_of, cold, half_at, law, np_of, packet_at, rp_at, watch_at, work_at
+from roce_pkt.engine.memory import (
+    HALF,
+    I64,
+    PACKET,
+    U32,
+    cc_of,
+    cold,
+    far,
+    half_at,
+    law,
+    np_of,
+    packet_at,
+    rp_at,
+    watch_at,
+    work_at,
+)
 from roce_pkt.engine.pool import give, take
 from roce_pkt.engine.port import enqueue
 from roce_pkt.engine.queue_pair import note_rate, set_timer, set_turn
@@ -118,7 +134,7 @@ def execute(w, h, r, f, t):
     return ACK if f.flags & ACK_REQUEST else NO_ANSWER
 
 
-@cold
+@far(U32, HALF, PACKET, I64, returns=I64)
 def execute_selective(w, h, r, f, t):
     """`execute` where packets that come early are kept."""
     before = r.msn
@@ -170,7 +186,7 @@ def notify(w, p, h, r, t):
     f.flags = FIRST | LAST
     r.cnps += 1
     if w.trace:
-        rows.note(w, rows.NP_CNP, h, p, r.ce, t)
+        recorder.note(w, rows.NP_CNP, h, p, r.ce, t)
     enqueue(w, p, x)
 
 
@@ -190,7 +206,7 @@ def take_response(w, h, q, f, t):
         requester.go_back(q, q.una)
 
 
-@cold
+@far(U32, HALF, PACKET, I64)
 def returned(w, h, q, f, t):
     """The same for a requester whose messages differ: what lies before the data is complete too."""
     position = messages.owed_from(w, q)
@@ -205,7 +221,7 @@ def returned(w, h, q, f, t):
     waits.follow(w, h, q, t)
 
 
-@cold
+@far(U32, HALF, I64, I64, returns=types.boolean)
 def answered(w, h, q, end, t):
     """An acknowledgement of everything before `end`, or a refusal, reaches a list's requester.
 
@@ -220,7 +236,7 @@ def answered(w, h, q, end, t):
     return False
 
 
-@cold
+@far(HALF, I64)
 def answer_held(w, r, t):
     """What was owed behind READ responses leaves."""
     work = work_at(w, r.work)
@@ -277,7 +293,7 @@ def react(w, h, q, x, f, t):
             if q.failed:
                 fail(w, h, q, t)
         if trace:
-            rows.note(w, rows.RC_NAK if kind == NAK else rows.RC_RNR, h, q.port, f.psn, t)
+            recorder.note(w, rows.RC_NAK if kind == NAK else rows.RC_RNR, h, q.port, f.psn, t)
     if q.listed and kind != CNP:
         waits.follow(w, h, q, t)
 
@@ -289,7 +305,7 @@ def notified(w, h, q, delay_ps, t):
     q.cnp_delay_ps += delay_ps
     q.cnp_delay_max_ps = max(q.cnp_delay_max_ps, delay_ps)
     if w.trace:
-        rows.note(w, rows.CNP_ARRIVED, h, q.port, delay_ps, t)
+        recorder.note(w, rows.CNP_ARRIVED, h, q.port, delay_ps, t)
 
 
 @cold
@@ -300,14 +316,14 @@ def done(w, h, q, messages, t):
     if q.una >= q.limit:
         q.ended_ps = t
     if w.trace:
-        rows.note(w, rows.RC_DONE, h, q.port, q.messages, t)
+        recorder.note(w, rows.RC_DONE, h, q.port, q.messages, t)
 
 
 @cold
 def fail(w, h, q, t):
     """A queue pair has used up its retries."""
     if w.trace:
-        rows.note(w, rows.RC_FAILED, h, q.port, q.una, t)
+        recorder.note(w, rows.RC_FAILED, h, q.port, q.una, t)
 
 
 @cold
@@ -330,7 +346,7 @@ def timers(w, h, t):
         if w.selective:
             selective.timed_out(w, h, q)
         if trace:
-            rows.note(w, rows.RC_TIMEOUT, h, q.port, q.una, t)
+            recorder.note(w, rows.RC_TIMEOUT, h, q.port, q.una, t)
     elif happened == requester.TIMER_FAILED:
         fail(w, h, q, t)
     if q.listed:

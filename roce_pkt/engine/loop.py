@@ -13,11 +13,13 @@ import numpy as np
 
 from roce_pkt.cc import dcqcn
 from roce_pkt.cc.law import compile_laws
-from roce_pkt.engine import rows
+from roce_pkt.engine import recorder
 from roce_pkt.engine.host import receive, timers
 from roce_pkt.engine.memory import (
+    I64,
     cc_of,
     cold,
+    far,
     half_at,
     node_at,
     packet_at,
@@ -36,7 +38,6 @@ from roce_pkt.engine.prefetch import packet_ahead
 from roce_pkt.engine.records import BLOCK, FAR_PS, GO, PAUSE, SAMPLES_FULL, SHIFT, SOURCE_MASK
 from roce_pkt.engine.switch import forward
 from roce_pkt.engine.tree import arm, bound_of, earliest_key, settle_bound
-from roce_pkt.jit import kernel
 
 compile_laws()
 
@@ -55,7 +56,7 @@ def arrive(w, p, t):
     packet_ahead(w, f.next)
     arm(w, d.base, d.arrival_leaf, f.time_ps if f.next != np.uint32(0) else np.int64(FAR_PS))
     if d.tap:
-        rows.record(w, p, x, 0, t)
+        recorder.record(w, p, x, 0, t)
     if f.kind == PAUSE:
         pause_arrives(w, p, x, t)
         return p
@@ -123,7 +124,7 @@ def sample(w):
         w.stop = SAMPLES_FULL
 
 
-@kernel
+@far(I64)
 def run(w, until_ps):
     """Run until `until_ps`, or until something asks to stop (`w.stop` says what)."""
     while w.stop == GO:

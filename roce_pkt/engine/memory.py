@@ -10,24 +10,33 @@ functions, because every function costs a fifth of a second of compilation.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 from numba import from_dtype, njit, types
+from numba.core import cgutils
 from numba.core.errors import TypingError
-from numba.extending import intrinsic, register_jitable
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, lower_builtin
 
 from roce_pkt.cc import dcqcn, feedback
 from roce_pkt.endpoint import notification, rc_selective
 from roce_pkt.engine import fault_records, list_records, records
+from roce_pkt.jit import callable_when_compiled
 
 WORD = ir.IntType(64)
+I64, U32 = types.int64, types.uint32
+WORLD, PORT, HALF, PACKET = (
+    from_dtype(layout) for layout in (records.WORLD, records.PORT, records.HALF, records.PACKET)
+)
+"""Types of what functions called by address take."""
 
 
 def law(function: Any) -> Any:
     """Inlined where it is called: on the path of every packet."""
-    return register_jitable(forceinline=True, error_model="numpy", no_cfunc_wrapper=True)(function)
+    return callable_when_compiled(function, forceinline=True)
 
 
 def part(function: Any) -> Any:
@@ -37,7 +46,65 @@ def part(function: Any) -> Any:
 
 def cold(function: Any) -> Any:
     """Called, not inlined: pauses, losses, timers, rows. Keeps the compiled loop small."""
-    return register_jitable(error_model="numpy", no_cfunc_wrapper=True)(function)
+    return callable_when_compiled(function)
+
+
+@dataclass(frozen=True, slots=True)
+class Far:
+    """A function that is compiled for itself.
+
+    Args:
+        function: The function.
+        arguments: Types of its arguments, the world first.
+    """
+
+    function: Any
+    arguments: tuple[Any, ...]
+
+
+FAR: dict[str, Far] = {}
+"""All of them, by module and name."""
+
+
+def far(*arguments: Any, returns: Any = types.void) -> Any:
+    """A function of the world and other arguments that is called by its address in a word of `w`.
+
+    It is compiled as a part of its unit (`units`), and only for runs that need it.
+    """
+
+    def decorate(function: Any) -> Any:
+        name = f"{function.__module__.rpartition('.')[2]}_{function.__name__}"
+        kinds = (WORLD, *arguments)
+        FAR[name] = Far(function, kinds)
+
+        class Called(AbstractTemplate):  # type: ignore[misc]
+            key = function
+
+            def generic(self, args, kws):  # noqa: ARG002
+                return signature(returns, *kinds)
+
+        @lower_builtin(function, types.VarArg(types.Any))
+        def call(context, builder, sig, args):
+            address = _word(builder, args[0], name)
+            status, value = call_address(context, builder, sig, address, args)
+            with cgutils.if_unlikely(builder, status.is_error):
+                context.call_conv.return_status_propagate(builder, status)
+            return value
+
+        infer_global(function, types.Function(Called))
+        return function
+
+    return decorate
+
+
+def call_address(context: Any, builder: Any, sig: Any, address: Any, values: Any) -> tuple[Any, Any]:
+    """Call machine code as the compiler's functions call each other: status and value."""
+    kind = context.call_conv.get_function_type(sig.return_type, sig.args)
+    function = builder.inttoptr(address, kind.as_pointer())
+    called: tuple[Any, Any] = context.call_conv.call_function(
+        builder, function, sig.return_type, sig.args, values
+    )
+    return called
 
 
 def _word(builder: Any, w: Any, name: str) -> Any:

@@ -12,13 +12,14 @@ acknowledgement of what came behind the READ waits until they have left.
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 
 from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.endpoint import rc_requester as requester
 from roce_pkt.endpoint.rc_responder import AFRESH
-from roce_pkt.engine import rows
+from roce_pkt.engine import recorder, rows
 from roce_pkt.engine.list_records import REQUESTS
-from roce_pkt.engine.memory import cold, law, manner_at, message_at, wait_at, work_at
+from roce_pkt.engine.memory import HALF, I64, U32, cold, far, law, manner_at, message_at, wait_at, work_at
 from roce_pkt.engine.records import DATA, RC
 
 ONE = np.uint32(1)
@@ -104,14 +105,14 @@ def settle(w, h, q, t):
         work.open = np.uint32(work.open + ONE)
         q.messages += 1
         if w.trace:
-            rows.note(w, rows.RC_DONE, h, q.port, q.messages, t)
+            recorder.note(w, rows.RC_DONE, h, q.port, q.messages, t)
     if work.open == work.end and q.ended_ps < 0:
         q.ended_ps = t
     post(w, work, q, t)
     locate(w, work, q)
 
 
-@cold
+@far(U32, HALF, I64, returns=I64)
 def sent(w, h, q, t):
     """A packet has left: the next message, and what is due when the last one has left.
 
@@ -140,7 +141,7 @@ def sent(w, h, q, t):
     return 0
 
 
-@cold
+@far(HALF, I64, I64)
 def read(w, r, position, packets):
     """A READ request is answered from `position` on."""
     work = work_at(w, r.work)
@@ -156,7 +157,7 @@ def read(w, r, position, packets):
     r.limit = max(r.limit, position + packets)
 
 
-@cold
+@far(HALF, returns=types.boolean)
 def holds(w, r):
     """Whether an answer must wait behind READ responses; if so it is owed."""
     if r.snd >= r.limit:
@@ -194,7 +195,7 @@ def ask_again(q, position, t):
         requester.go_back(q, position)
 
 
-@cold
+@far(HALF, returns=I64)
 def due_ps(w, q):
     """When the half wants to look at its list by itself."""
     work = work_at(w, q.work)

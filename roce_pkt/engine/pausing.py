@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from roce_pkt.cc.law import NEVER_PS
-from roce_pkt.engine import faults, rows
+from roce_pkt.engine import faults, recorder, rows
 from roce_pkt.engine.memory import cold, group_at, line_at, packet_at, port_at
 from roce_pkt.engine.pool import give
 from roce_pkt.engine.port import cell_of, tell
@@ -45,7 +45,7 @@ def obey(w, p, d, f, t):
             pause(d, line_at(w, cell_of(p, class_)), 1 << class_, np.int64(f.count), t)
     if w.trace and d.paused != before:
         kind = rows.PFC_PAUSED if f.count else rows.PFC_RESUMED
-        rows.note(w, kind, np.uint32(rows.NO_HALF), p, np.int64(f.class_), t)
+        recorder.note(w, kind, np.uint32(rows.NO_HALF), p, np.int64(f.class_), t)
 
 
 @cold
@@ -68,7 +68,7 @@ def pause_timers(w, p, t):
         if k.paused_until_ps <= t:
             resume(d, k, 1 << class_, t)
             if w.trace:
-                rows.note(w, rows.PFC_EXPIRE, np.uint32(rows.NO_HALF), p, np.int64(class_), t)
+                recorder.note(w, rows.PFC_EXPIRE, np.uint32(rows.NO_HALF), p, np.int64(class_), t)
         due = min(due, k.paused_until_ps)
         if d.xoff >> class_ & 1:
             if group_at(w, cell_of(p, class_)).refresh_due_ps <= t:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roce_pkt.engine import faults, reaction, rows
+from roce_pkt.engine import faults, reaction, recorder, rows
 from roce_pkt.engine.memory import (
     cold,
     group_at,
@@ -73,7 +73,7 @@ def tell(w, p, class_, quanta, t):
         d.xons += 1
     if w.trace and (quanta == 0 or before & bit == 0):
         kind = rows.PFC_XOFF if quanta != 0 else rows.PFC_XON
-        rows.note(w, kind, np.uint32(rows.NO_HALF), p, np.int64(class_), t)
+        recorder.note(w, kind, np.uint32(rows.NO_HALF), p, np.int64(class_), t)
     x = take(w)
     f = packet_at(w, x)
     f.kind = PAUSE
@@ -97,7 +97,7 @@ def tell(w, p, class_, quanta, t):
 def leave_switch(w, p, d, k, f, t):
     """A packet leaves a switch's queue: account it, mark it, and let its sender go on."""
     size = np.int64(f.size)
-    rows.queue_changes(w, p, d, -size, t)
+    recorder.queue_changes(w, p, d, -size, t)
     if w.mark_at_dequeue and (f.ecn == ECT0 or f.ecn == ECT1) and w.ecn and marks(d, d, k.queued_bytes):
         mark(w, p, d, f, t)
     g = group_at(w, f.group)
@@ -115,7 +115,7 @@ def mark(w, p, d, f, t):
     f.ecn = CE
     d.marked += 1
     if w.trace:
-        rows.note(w, rows.CP_MARK, np.uint32(rows.NO_HALF), p, d.queued_bytes, t)
+        recorder.note(w, rows.CP_MARK, np.uint32(rows.NO_HALF), p, d.queued_bytes, t)
 
 
 @cold
@@ -213,7 +213,7 @@ def lose(w, p, d, x, f, t):
     if f.kind == CNP:
         half_at(w, f.half).cnps_lost += 1
     if w.trace:
-        rows.note(w, rows.DROP, f.half, p, f.psn, t)
+        recorder.note(w, rows.DROP, f.half, p, f.psn, t)
     give(w, x)
 
 
@@ -256,7 +256,7 @@ def put_on_wire(w, p, d, x, t):
     w.frames_sent += 1
     d.sent_bytes += f.size
     if d.tap:
-        rows.record(w, p, x, 1, t)
+        recorder.record(w, p, x, 1, t)
 
 
 @law

@@ -12,7 +12,7 @@ from roce_pkt.endpoint.pacing import next_start_ps
 from roce_pkt.endpoint.rc_requester import may_send, next_timer_ps, sent
 from roce_pkt.endpoint.rc_responder import AFRESH
 from roce_pkt.endpoint.rc_selective import sent_again
-from roce_pkt.engine import messages, reaction, rows
+from roce_pkt.engine import messages, reaction, recorder, rows
 from roce_pkt.engine.memory import (
     cc_of,
     cold,
@@ -114,7 +114,7 @@ def compose(w, d, k, t):
         if w.selective:
             sent_again(q, selective_at(w, h))
         if w.trace:
-            rows.note(w, rows.RC_RETRANSMIT, h, q.port, f.psn, t)
+            recorder.note(w, rows.RC_RETRANSMIT, h, q.port, f.psn, t)
     f.size = max(size, w.min_bytes)
     f.payload = payload
     f.half = q.peer
@@ -152,8 +152,8 @@ def note_rate(w, h, q, happened, t):
     """Write what the reaction point did, cut before increase before alpha."""
     stage = dcqcn.stage(rp_at(w, h)) if w.reacts else 0
     if happened & dcqcn.CUT:
-        rows.note(w, rows.RP_CUT, h, q.port, stage, t)
+        recorder.note(w, rows.RP_CUT, h, q.port, stage, t)
     if happened & dcqcn.INCREASE:
-        rows.note(w, rows.RP_INCREASE, h, q.port, stage, t)
+        recorder.note(w, rows.RP_INCREASE, h, q.port, stage, t)
     if happened == dcqcn.ALPHA:
-        rows.note(w, rows.RP_ALPHA, h, q.port, stage, t)
+        recorder.note(w, rows.RP_ALPHA, h, q.port, stage, t)

@@ -26,7 +26,22 @@ from roce_pkt.cc.feedback import (
 from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.endpoint.pacing import next_start_ps
 from roce_pkt.engine.by_address import DONE, call_ack_law, call_law, copy_octets
-from roce_pkt.engine.memory import ack_of, cc_of, cold, head_at, law, rp_at, set_telemetry, telemetry_at
+from roce_pkt.engine.memory import (
+    HALF,
+    I64,
+    PACKET,
+    PORT,
+    U32,
+    ack_of,
+    cc_of,
+    cold,
+    far,
+    head_at,
+    law,
+    rp_at,
+    set_telemetry,
+    telemetry_at,
+)
 from roce_pkt.engine.records import DATA, ECHO, LAW_FAILED, OWN
 
 SENT_AT, HOPS, FIRST_HOP = 0, 1, 2
@@ -49,7 +64,7 @@ def place_of(w, x):
     return np.uint32(np.uint32(x) * np.uint32(w.telemetry_words))
 
 
-@cold
+@far(HALF, U32, I64, I64)
 def leave_sender(w, q, x, size, t):
     """A packet is sent by its host: its telemetry begins."""
     place = place_of(w, x)
@@ -58,7 +73,7 @@ def leave_sender(w, q, x, size, t):
     q.paced_bytes = size
 
 
-@cold
+@far(PORT, U32, PACKET, I64)
 def leave_switch(w, d, x, f, t):
     """A packet leaves a switch by port d: data gets the port's record."""
     if f.kind == DATA:
@@ -74,7 +89,7 @@ def leave_switch(w, d, x, f, t):
             set_telemetry(w, np.uint32(place + np.uint32(FIRST_HOP) + np.uint32(hops)), np.uint64(word))
 
 
-@cold
+@far(U32, HALF, U32, PACKET, I64, I64, returns=I64)
 def on_ack(w, h, q, x, f, una, t):
     """An acknowledgement reaches the law of half h; `una` is what was acknowledged before."""
     a = ack_of(w)
@@ -100,7 +115,7 @@ def on_ack(w, h, q, x, f, una, t):
     return settle(w, h, q, happened, before, np.uint32(ON_ACK), t)
 
 
-@cold
+@far(U32, HALF, I64, returns=I64)
 def on_cnp(w, h, q, t):
     """A notification reaches the law of half h."""
     before = head_at(w, h).rate_bps
@@ -109,7 +124,7 @@ def on_cnp(w, h, q, t):
     return settle(w, h, q, happened, before, np.uint32(ON_CNP), t)
 
 
-@cold
+@far(U32, HALF, I64, returns=I64)
 def on_timer(w, h, q, t):
     """The timer of the law of half h may be due."""
     s = head_at(w, h)

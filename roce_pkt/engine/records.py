@@ -10,6 +10,7 @@ import numpy as np
 
 from roce_pkt.cc.feedback import MAX_HOPS
 from roce_pkt.engine.layout import in_lines
+from roce_pkt.engine.units import BY_ADDRESS
 
 SHIFT = 16
 """An event's key is time << SHIFT | source, so that the smallest key is the earliest event."""
@@ -92,6 +93,7 @@ WORLD = np.dtype(
         ("headers_array", "u8"),
         ("unchecked_array", "u8"),
         ("rp_bytes", "u8"),  # of one state of the law
+        *((name, "u8") for name in BY_ADDRESS),  # where machine code is that not every run needs
         # the law that is called by address; 0 where it has no such function
         ("on_ack", "u8"),
         ("on_cnp", "u8"),

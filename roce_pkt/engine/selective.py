@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from roce_pkt.endpoint import rc_responder as responder
 from roce_pkt.endpoint import rc_selective as selective
-from roce_pkt.engine.memory import cold, selective_at
+from roce_pkt.engine.memory import HALF, I64, PACKET, U32, cold, far, selective_at
 from roce_pkt.engine.queue_pair import set_timer
 from roce_pkt.engine.records import ACK, ACK_REQUEST, LAST, NAK
 
@@ -36,7 +36,7 @@ def execute(w, h, r, f):
     return ACK if wanted else NO_ANSWER
 
 
-@cold
+@far(U32, HALF, I64, I64)
 def acknowledged(w, h, q, before, t):
     """An acknowledgement has moved a sender on from position `before`."""
     s = selective_at(w, h)
@@ -45,7 +45,7 @@ def acknowledged(w, h, q, before, t):
     set_timer(w, h, q)
 
 
-@cold
+@far(U32, HALF, PACKET, I64, I64)
 def refused(w, h, q, f, before, t):
     """A refusal tells what arrived instead of what was expected."""
     s = selective_at(w, h)
@@ -54,7 +54,7 @@ def refused(w, h, q, f, before, t):
     selective.set_timeout(q, w.rto_low_ps, w.rto_high_ps, t)
 
 
-@cold
+@far(U32, HALF)
 def timed_out(w, h, q):
     """A retry timer has run out."""
     selective.timed_out(q, selective_at(w, h))

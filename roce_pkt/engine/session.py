@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from roce_pkt.engine import records, rows, world
+from roce_pkt import machine_code
+from roce_pkt.engine import records, rows, units, world
 from roce_pkt.engine.adaptive_ecn import AdaptiveEcn
 from roce_pkt.engine.deadlock import DeadlockWatch
 from roce_pkt.engine.overseer import Hands, Overseer
@@ -79,6 +80,7 @@ class Session:
     _held: dict[str, list[NDArray[Any]]] = field(init=False, default_factory=dict)
     _sampled: int = field(init=False, default=0)
     _sent_before: Any = field(init=False, default=0)
+    _loop: Any = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         self.built = world.build(self.scenario, trace=self.trace, sample_every_ps=self.sample_every_ps)
@@ -96,12 +98,8 @@ class Session:
 
     def prepare(self) -> None:
         """Load the compiled loop, or compile it on a machine's first run, before any clock is read."""
-        from roce_pkt.engine.loop import run
-        from roce_pkt.jit import announce_compile, is_compiled
-
-        if not is_compiled(run):
-            announce_compile("the simulator")
-        run(self.built.w, 0)
+        built = self.built
+        self._loop = machine_code.entry(units.install(built.w, built.arrays.half, built.law.unit))
 
     def advance(self, until_ps: int) -> None:
         """Run until `until_ps`.
@@ -117,12 +115,11 @@ class Session:
         self._drain(whole=True)
 
     def _advance(self, until_ps: int) -> None:
-        from roce_pkt.engine.loop import run
-
+        if self._loop is None:
+            self.prepare()
         w = self.built.w
         while self.now_ps < until_ps:
-            with self.built.law.watched():
-                run(w, until_ps)
+            self._run(until_ps)
             stop, w["stop"] = int(w["stop"]), records.GO
             if stop == records.POOL_EMPTY:
                 raise InputError(
@@ -140,6 +137,11 @@ class Session:
             if stop == records.GO:
                 break
             self._drain(whole=False)
+
+    def _run(self, until_ps: int) -> None:
+        """The compiled loop, until `until_ps` or a reason to stop."""
+        if machine_code.call(self._loop, self.built.w.__array_interface__["data"][0], until_ps) != 0:
+            raise RuntimeError(f"the engine's loop raised an exception at {self.now_ps} ps; please report it")
 
     def _explain_law(self) -> None:
         """A user's own law failed in the loop: run the call again in plain Python, which says where.

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from roce_pkt.engine import rows
+from roce_pkt.engine import recorder
 from roce_pkt.engine.memory import (
     cold,
     flowlet_at,
@@ -74,6 +74,6 @@ def forward(w, p, x, t):
         k = line_at(w, cell_of(out, f.class_))
         if marks(o, o, k.queued_bytes):
             mark(w, out, o, f, t)
-    rows.queue_changes(w, out, o, size, t)
+    recorder.queue_changes(w, out, o, size, t)
     enqueue(w, out, x)
     return out

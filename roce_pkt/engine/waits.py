@@ -13,7 +13,19 @@ import numpy as np
 from roce_pkt.endpoint.rc_requester import may_send
 from roce_pkt.engine import messages
 from roce_pkt.engine.list_records import REQUESTS
-from roce_pkt.engine.memory import cold, half_at, message_at, next_at, port_at, wait_at, work_at
+from roce_pkt.engine.memory import (
+    HALF,
+    I64,
+    U32,
+    cold,
+    far,
+    half_at,
+    message_at,
+    next_at,
+    port_at,
+    wait_at,
+    work_at,
+)
 from roce_pkt.engine.messages import ONE
 from roce_pkt.engine.queue_pair import set_timer, set_turn
 from roce_pkt.engine.tree import lift
@@ -39,7 +51,7 @@ def tell(w, node, first, count, t):
                 lift(w, there)
 
 
-@cold
+@far(HALF, I64)
 def arrived(w, r, t):
     """The last packet of the next message of its list has reached a responder."""
     work = work_at(w, r.work)
@@ -51,7 +63,7 @@ def arrived(w, r, t):
         r.verb = messages.verb_of(w, work.arriving)
 
 
-@cold
+@far(U32, HALF, I64)
 def follow(w, h, q, t):
     """Something happened to half h, beyond a packet in the middle of a message."""
     if q.listed == REQUESTS:

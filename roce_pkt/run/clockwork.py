@@ -26,6 +26,7 @@ from roce_pkt.cc.dcqcn import (
 )
 from roce_pkt.cc.dcqcn_parameters import RESTART
 from roce_pkt.cc.law import NEVER_PS, compile_laws, law, twin
+from roce_pkt.kernel_cache import announce_compile
 from roce_pkt.run.bucket import change, fill
 from roce_pkt.run.ties import book, ties_of_cnp, ties_of_octets, ties_of_step
 
@@ -327,5 +328,5 @@ def compiled_advance() -> tuple[Callable[..., bool], Callable[..., None]]:
     compile_laws()
     compiled = jit.fast_kernel(advance_all)
     if not jit.is_compiled(compiled):
-        jit.announce_compile("the reaction point")
+        announce_compile("the reaction point")
     return compiled, jit.fast_kernel(finish_all)

@@ -19,6 +19,7 @@ from roce_pkt.capture.writer import interface_block, packet_block, pcap_header, 
 from roce_pkt.edit.impair import truth_path
 from roce_pkt.errors import InputError
 from roce_pkt.files import whole_file
+from roce_pkt.kernel_cache import announce_compile
 from roce_pkt.scenario import presets
 from roce_pkt.scenario.checks import TAP
 from roce_pkt.scenario.plan import Plan, plan
@@ -84,7 +85,7 @@ class Generation:
         from roce_pkt.traffic import schedule
 
         if not jit.is_compiled(schedule.run):
-            jit.announce_compile("the generator")
+            announce_compile("the generator")
         run: Any = schedule.run
         world = world_of(self.plan)
         rows = np.zeros(BATCH_ROWS, ROW)
