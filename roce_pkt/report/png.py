@@ -34,14 +34,19 @@ NAMED = 3
 """Instants of one kind and lane whose name is written beside them."""
 RIGHT_OF: dict[str, Any] = {"xytext": (8, 0), "ha": "left"}
 LEFT_OF: dict[str, Any] = {"xytext": (-8, 0), "ha": "right"}
-BELOW: dict[str, Any] = {"xytext": (14, -3), "textcoords": "offset points", "fontsize": 6, "va": "top"}
+BOX = {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8}
+BELOW: dict[str, Any] = {
+    "xytext": (14, -3), "textcoords": "offset points", "fontsize": 6, "va": "top", "bbox": BOX,
+}  # fmt: skip
+FEW_BANDS = 50
+"""A lane of so few bands shows the shortest of them, too; with more their gaps would close."""
 AFTER: dict[str, Any] = {"xytext": (3, 0), "textcoords": "offset points", "fontsize": 6, "va": "center"}
 """A dotted line's name stands behind its end."""
 DASH, NEAR = 4.0, 0.03
 """Length of dashes; curves cover each other that are nowhere further apart than this share of the top."""
 BESIDE: dict[str, Any] = {
     "textcoords": "offset points", "fontsize": 7, "va": "center",
-    "bbox": {"boxstyle": "round,pad=0.1", "facecolor": "white", "edgecolor": "none", "alpha": 0.8},
+    "bbox": BOX,
 }  # fmt: skip
 _LINES = {"main": ("-", 1.4, 1.0), "thin": ("-", 0.7, 0.5), "dotted": (":", 1.0, 1.0)}
 _MARKERS = {"dot": "o", "ring": "o", "cross": "x", "tick": "|"}
@@ -150,7 +155,7 @@ def _draw(panel: Panel, axis: Any, colors: dict[str, str], shown: set[str | None
         )
         axis.broken_barh(
             spans, (lanes.index(bands.lane) - 0.35, 0.7), color=colors.get(bands.group or "", NEUTRAL),
-            linewidth=0.3,
+            linewidth=0.3 if len(spans) < FEW_BANDS else 0,
         )  # fmt: skip
     for marks in panel.marks:
         if marks.group in shown:
