@@ -34,7 +34,7 @@ from roce_pkt.engine.memory import (
 )
 from roce_pkt.engine.pausing import pause_arrives, pause_timers
 from roce_pkt.engine.port import serve
-from roce_pkt.engine.prefetch import packet_ahead
+from roce_pkt.engine.prefetch import arrival_ahead, is_large, packet_ahead, ports_ahead
 from roce_pkt.engine.records import BLOCK, FAR_PS, GO, PAUSE, SAMPLES_FULL, SHIFT, SOURCE_MASK
 from roce_pkt.engine.switch import forward
 from roce_pkt.engine.tree import arm, bound_of, earliest_key, settle_bound
@@ -53,7 +53,10 @@ def arrive(w, p, t):
     x = d.arriving
     f = packet_at(w, x)
     d.arriving = f.next
-    packet_ahead(w, f.next)
+    if is_large(w):
+        arrival_ahead(w, d, f.next)
+    else:
+        packet_ahead(w, f.next)
     arm(w, d.base, d.arrival_leaf, f.time_ps if f.next != np.uint32(0) else np.int64(FAR_PS))
     if d.tap:
         recorder.record(w, p, x, 0, t)
@@ -70,6 +73,8 @@ def arrive(w, p, t):
 def run_node(w, number, end_key):
     """Run one node's events before `end_key`."""
     n = node_at(w, number)
+    if is_large(w):
+        ports_ahead(w, n)
     events = 0
     while True:
         key = tree_at(w, np.uint32(n.base + np.uint32(1)))
