@@ -41,7 +41,7 @@ class Impaired:
     faults: Counter[str] = field(default_factory=Counter)
 
 
-class _Entry(NamedTuple):
+class Entry(NamedTuple):
     """A line of the truth file that may still wait for its frame's number in the output."""
 
     rule: Rule
@@ -74,8 +74,8 @@ def _named(flow: Flow, opcode: int) -> str:
 LOST = "lost behind this point"
 """Comment on a frame that is recorded but does not arrive."""
 
-_Leaving = tuple[Record, list[_Entry]]
-_Waiting = tuple[Record, list[_Entry], Fault]
+_Leaving = tuple[Record, list[Entry]]
+_Waiting = tuple[Record, list[Entry], Fault]
 
 
 @dataclass(slots=True)
@@ -83,8 +83,37 @@ class _Held:
     """A frame that waits for others of its flow to pass."""
 
     record: Record
-    entries: list[_Entry]
+    entries: list[Entry]
     left: int
+
+
+def changed(
+    record: Record, rule: Rule, place: act.Place | None, udp_port: int
+) -> tuple[Record, act.Detail] | None:
+    """A frame with other octets, or None when the fault does not apply to it.
+
+    Args:
+        record: The frame.
+        rule: One whose fault changes octets.
+        place: Where the frame's parts lie, if that is known.
+        udp_port: UDP destination port that carries RoCEv2.
+    """
+    octets, fault = bytes(record.octets), rule.fault
+    if fault.do == "truncate":
+        size = fault.bytes
+        if size >= len(octets):
+            return None
+        return record._replace(octets=octets[:size], cap_len=size, wire_len=size), {"octets": size}
+    if place is None or (fault.do == "corrupt" and fault.what == "field"):
+        read = dissect(octets, record.wire_len, record.link_type, udp_port)
+        place = act.place_of(read)
+    if fault.do == "ce":
+        new = act.marked(octets, place)
+    elif fault.what == "field":
+        new = act.corrupted(octets, read, fault, rule.random)
+    else:
+        new = act.bit_flipped(octets, place, fault, rule.random)
+    return None if new is None else (record._replace(octets=new[0]), new[1])
 
 
 class Impairer:
@@ -107,7 +136,7 @@ class Impairer:
         self.done = Impaired()
         self.truth: list[bytes] = []
         self._udp_port = udp_port
-        self._timed: list[tuple[int, int, Record, list[_Entry]]] = []
+        self._timed: list[tuple[int, int, Record, list[Entry]]] = []
         self._queued: dict[Flow, deque[_Held]] = {}
         self._held = self._ties = 0
 
@@ -170,14 +199,14 @@ class Impairer:
         self, record: Record, facts: Facts, rules: list[Rule]
     ) -> tuple[list[_Leaving], list[_Waiting]]:
         """Apply rules to a frame, in their order: what leaves now, and what leaves later."""
-        entries: list[_Entry] = []
+        entries: list[Entry] = []
         place: Rule | None = None
         where = facts.place
         copies: list[Rule] = []
         for rule in rules:
             match rule.fault.do:
                 case "drop":
-                    entries.append(_Entry(rule, record.number, facts, {}))
+                    entries.append(Entry(rule, record.number, facts, {}))
                     if rule.fault.seen:
                         return [(record._replace(comments=(*record.comments, LOST)), entries)], []
                     self._tell(entries, None)
@@ -187,50 +216,29 @@ class Impairer:
                 case "duplicate" | "replay":
                     copies.append(rule)
                 case _:
-                    changed = self._changed(record, rule, where)
-                    if changed is not None:
+                    new = changed(record, rule, where, self._udp_port)
+                    if new is not None:
                         where = None
-                        record, detail = changed
-                        entries.append(_Entry(rule, record.number, facts, detail))
+                        record, detail = new
+                        entries.append(Entry(rule, record.number, facts, detail))
         leaving: list[_Leaving] = []
         waiting: list[_Waiting] = []
         if place is None:
             leaving.append((record, entries))
         else:
-            waiting.append((record, [*entries, _Entry(place, record.number, facts, {})], place.fault))
+            waiting.append((record, [*entries, Entry(place, record.number, facts, {})], place.fault))
         for rule in copies:
-            entry = [_Entry(rule, record.number, facts, {})]
+            entry = [Entry(rule, record.number, facts, {})]
             if rule.fault.do == "duplicate" and not rule.fault.time_ps:
                 leaving.append((record, entry))
             else:
                 waiting.append((record, entry, rule.fault))
         return leaving, waiting
 
-    def _changed(
-        self, record: Record, rule: Rule, place: act.Place | None
-    ) -> tuple[Record, act.Detail] | None:
-        """The frame with other octets, or None when the fault does not apply to it."""
-        octets = bytes(record.octets)
-        if rule.fault.do == "truncate":
-            kept = octets[: rule.fault.bytes]
-            if len(kept) == len(octets):
-                return None
-            size = len(kept)
-            return record._replace(octets=kept, cap_len=size, wire_len=size), {"octets": size}
-        if rule.fault.do == "corrupt" and rule.fault.what == "field":
-            changed = act.corrupted(octets, self._dissected(record), rule.fault, rule.random)
-        else:
-            place = place or act.place_of(self._dissected(record))
-            if rule.fault.do == "ce":
-                changed = act.marked(octets, place)
-            else:
-                changed = act.bit_flipped(octets, place, rule.fault, rule.random)
-        return None if changed is None else (record._replace(octets=changed[0]), changed[1])
-
     def _dissected(self, record: Record) -> Dissection:
         return dissect(record.octets, record.wire_len, record.link_type, self._udp_port)
 
-    def _wait(self, record: Record, entries: list[_Entry], fault: Fault, flow: Flow) -> None:
+    def _wait(self, record: Record, entries: list[Entry], fault: Fault, flow: Flow) -> None:
         self._held += 1
         if self._held > MOST_HELD:
             raise InputError(
@@ -262,12 +270,12 @@ class Impairer:
         self._held -= 1
         return self._out(record, entries)
 
-    def _out(self, record: Record, entries: list[_Entry]) -> Record:
+    def _out(self, record: Record, entries: list[Entry]) -> Record:
         self.done.frames_out += 1
         self._tell(entries, self.done.frames_out)
         return record
 
-    def _tell(self, entries: list[_Entry], output_frame: int | None) -> None:
+    def _tell(self, entries: list[Entry], output_frame: int | None) -> None:
         for entry in entries:
             self.done.faults[entry.rule.fault.do] += 1
             self.truth.append(entry.line(output_frame))

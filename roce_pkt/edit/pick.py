@@ -49,9 +49,9 @@ def _of_opcodes(value: Callable[[Opcode], int]) -> NDArray[np.int64]:
     return np.array([value(OPCODES[n]) if n in OPCODES else 0 for n in range(256)], np.int64)
 
 
-_SPACE = _of_opcodes(lambda op: SPACES.get(op.operation, 0))
-_REQUEST = _of_opcodes(lambda op: op.request) > 0
-_STARTS = _of_opcodes(lambda op: op.starts_message) > 0
+SPACE = _of_opcodes(lambda op: SPACES.get(op.operation, 0))
+REQUEST = _of_opcodes(lambda op: op.request) > 0
+STARTS = _of_opcodes(lambda op: op.starts_message) > 0
 
 
 class Facts(NamedTuple):
@@ -190,10 +190,10 @@ class Picker:
         opcode, psn = frames.opcode[roce], frames.psn[roce].astype(np.int64)
         occurrence = message = np.zeros(len(roce), np.int64)
         if self._count_packets:
-            occurrence = self._transmissions.number(flow() << 26 | _SPACE[opcode] << 24 | psn)
+            occurrence = self._transmissions.number(flow() << 26 | SPACE[opcode] << 24 | psn)
         if self._count_messages:
-            requests, message = _REQUEST[opcode], message.copy()
-            message[requests] = self._begun.number(flow()[requests], psn[requests], _STARTS[opcode[requests]])
+            requests, message = REQUEST[opcode], message.copy()
+            message[requests] = self._begun.number(flow()[requests], psn[requests], STARTS[opcode[requests]])
         named = {address for rule in self.rules for address in (rule.src, rule.dst)} - {ANY}
         names = {address: n for n, address in enumerate(named)}
         ends = (_named(frames, roce, end, names) for end in ("src", "dst"))

@@ -6,7 +6,6 @@ import struct
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from roce_pkt.capture.kernel_put import PCAP, PCAPNG, RECORD_BYTES
-from roce_pkt.capture.model import Interface, Record
+from roce_pkt.capture.model import LINK_ETHERNET, Interface, Record
 from roce_pkt.capture.writer import interface_block, packet_block, pcap_header, section_block
 from roce_pkt.edit.impair import truth_path
 from roce_pkt.errors import InputError
@@ -92,17 +91,25 @@ class Generation:
         while count := run(world, rows):
             yield rows[:count]
 
-    def _reacting(self) -> Iterator[tuple[int, bytes]]:
+    def _reacting(self, interface: Interface, *, pcapng: bool) -> Iterator[tuple[int, memoryview]]:
         """Frames of a scenario with faults, as they are recorded between the hosts."""
+        from roce_pkt import jit
+        from roce_pkt.traffic import react_loop
         from roce_pkt.traffic.react import Reaction
 
-        taps = _tapped_hosts(self.scenario)
-        reaction = Reaction(self.plan)
-        self.done.faults = reaction.impairer.done.faults
-        self.truth = reaction.impairer.truth
-        frames = (s for s in reaction.run() if taps is None or taps & {*s.hosts})
-        for seen in islice(frames, self.most or None):
-            yield seen.time_ps + self._setup_ps, seen.octets
+        if not jit.is_compiled(react_loop.run):
+            jit.announce_compile("the generator with faults")
+        reaction = Reaction(self.plan, self._setup_ps)
+        self.done.faults, self.truth = reaction.faults, reaction.truth
+        for run in reaction.runs(self.most, _tapped_hosts(self.scenario)):
+            if not len(run):
+                continue
+            heads = run.block_heads((interface,)) if pcapng else run.pcap_heads(LINK_ETHERNET, 1)
+            self.done.last_ns = int(run.time_ns[-1])
+            self.done.frames += len(run)
+            self.done.octets += int(run.size.sum())
+            for _, octets in run.chunks(heads, blocks=pcapng):
+                yield reaction.last_ps, octets
 
     def write(self, path: str | Path, *, force: bool = False) -> Generated:
         """Write the frames as pcapng when the name ends so, else as pcap with nanoseconds.
@@ -147,14 +154,13 @@ class Generation:
         for time_ps, frame in setup.before(self.plan):
             yield plain(time_ps, frame)
         last_ps = self._setup_ps
-        if self.scenario.fault:
-            for time_ps, frame in self._reacting():
-                last_ps = time_ps
-                yield plain(time_ps, frame)
-        else:
-            for ended_ps, octets in self._bulk(PCAPNG if pcapng else PCAP):
-                last_ps = ended_ps
-                yield octets
+        bulk = (
+            self._reacting(interface, pcapng=pcapng) if self.scenario.fault
+            else self._bulk(PCAPNG if pcapng else PCAP)
+        )  # fmt: skip
+        for ended_ps, octets in bulk:
+            last_ps = ended_ps
+            yield octets
         for time_ps, frame in setup.after(self.plan, last_ps):
             yield plain(time_ps, frame)
 

@@ -1,99 +1,43 @@
 """A workload with faults: both sides of every queue pair react to what is lost, late, twice or damaged.
 
-Plain event by event, for captures of thousands of frames; without faults the compiled schedule makes
-the same packets in the same order. A frame is recorded where faults have been done to it: between
-its sender and its receiver.
+A frame is recorded where faults have been done to it: between its sender and its receiver. The compiled
+loop decides what is sent and what becomes of it; octets are made here, many frames at a time, and
+changed here, where a rule says so.
 """
 
 from __future__ import annotations
 
-import heapq
 import random
-from collections import deque
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from roce_pkt.capture.kernel_put import RECORD_BYTES
 from roce_pkt.capture.model import LINK_ETHERNET, Record
-from roce_pkt.cc.law import NEVER_PS
+from roce_pkt.capture.run import Run, octets_at
 from roce_pkt.edit import act
-from roce_pkt.edit.impair import LOST, Impairer
-from roce_pkt.endpoint.behaviour import PROFILES
-from roce_pkt.scenario.pace import L1_BYTES, Pace, pace_of
-from roce_pkt.scenario.plan import ENDLESS_COUNT, Half, Plan
-from roce_pkt.scenario.schema import VERB_NUMBER
+from roce_pkt.edit.impair import MOST_HELD, Entry, changed
+from roce_pkt.edit.pick import Facts, Picker, address_number
+from roce_pkt.errors import InputError
+from roce_pkt.scenario.addresses import host_ip
+from roce_pkt.scenario.plan import Plan
 from roce_pkt.scenario.sizes import QUANTILES, quantiles
+from roce_pkt.traffic import react_loop, verbs
+from roce_pkt.traffic import react_state as st
 from roce_pkt.traffic.framing import Framer
-from roce_pkt.traffic.packet_row import packet_row
-from roce_pkt.traffic.peer import Packet, Peer, Work
-from roce_pkt.traffic.rows import REQUESTER, RESPONDER
-from roce_pkt.traffic.verbs import MESSAGE, ORDER, READ, SERVICES
-from roce_pkt.units import PS_PER_NS, PS_PER_S
+from roce_pkt.traffic.react_start import chained, ends_of, world_of
+from roce_pkt.units import PS_PER_NS
 from roce_pkt.wire import net
 
-PATIENCE_PS = 20 * PS_PER_S
-"""How long after the scenario's end retries may still go on."""
-MOST_FRAMES = 5_000_000
-
-
-class Seen(NamedTuple):
-    """A frame as it is recorded.
-
-    Args:
-        time_ps: When.
-        octets: As faults left them.
-        hosts: Sender and receiver.
-    """
-
-    time_ps: int
-    octets: bytes
-    hosts: tuple[int, int]
-
-
-@dataclass(slots=True)
-class _Line:
-    """A host's line: when it is free, exactly, and who waits for it."""
-
-    bps: int
-    free_ps: int = 0
-    rest: int = 0
-    waiting: deque[int] = field(default_factory=deque)
-
-    def occupy(self, octets: int, now: int) -> int:
-        """A frame leaves at `now`; when its last bit is out."""
-        if now > self.free_ps:
-            self.rest = 0
-        cost = (octets + L1_BYTES) * 8 * PS_PER_S + self.rest
-        self.free_ps, self.rest = now + cost // self.bps, cost % self.bps
-        return self.free_ps
-
-
-@dataclass(slots=True)
-class _Flight:
-    """A frame on its way, as it was sent."""
-
-    number: int
-    sender: int
-    packet: Packet
-    octets: bytes
-
-
-@dataclass(slots=True)
-class _Side:
-    """A half with its peer, its pace and its place in the plan."""
-
-    half: Half
-    peer: Peer
-    pace: Pace
-    src: int
-    dst: int
-    psn: int
-    due_ps: int
-    due_rest: int = 0
-    timer_at: int = NEVER_PS
-    needs: list[int] = field(default_factory=list)
-    ready_ps: list[int] = field(default_factory=list)
+_GROWN = {
+    st.EVENTS_FULL: ("event",), st.FLIGHTS_FULL: ("flight",), st.ANSWERS_FULL: ("answer",),
+    st.HELD_FULL: ("timed", "queued"),
+}  # fmt: skip
+_FREE = {"flight": "flight_free", "answer": "answer_free", "queued": "queue_free"}
+_FOREVER = 1 << 62
 
 
 class Reaction:
@@ -101,214 +45,253 @@ class Reaction:
 
     Args:
         plan: What is to be sent.
+        after_ps: Added to all times of frames: what connecting takes.
 
     Attributes:
-        impairer: Does the faults; its `truth` fills with lines, its `done` counts.
+        truth: Lines about faults done, in order.
+        faults: How many of each kind.
+        last_ps: When the last frame was recorded.
     """
 
-    def __init__(self, plan: Plan) -> None:
-        self._plan, scenario = plan, plan.scenario
-        self.impairer = Impairer(scenario.fault, scenario.seed, net.PORT_ROCEV2)
+    def __init__(self, plan: Plan, after_ps: int = 0) -> None:
+        self._plan, self._after_ps, scenario = plan, after_ps, plan.scenario
+        for number, fault in enumerate(scenario.fault, 1):
+            act.check(fault, f"fault {number}")
+        self._rules = Picker(scenario.fault, scenario.seed).rules
+        self._world = world_of(plan, self._rules)
         self._framer = Framer(plan)
-        self._lines = [_Line(int(scenario.fabric.rate_bps)) for _ in range(scenario.fabric.hosts)]
-        self._events: list[tuple[int, int, Callable[[int], None]]] = []
-        self._ties = 0
-        self._now = 0
-        self._flights: dict[int, _Flight] = {}
-        self._queued: set[int] = set()
-        self._seen: list[Seen] = []
-        self._sent = 0
-        self._at_impairer = NEVER_PS
-        self._sides = [self._side(n, half) for n, half in enumerate(plan.halves)]
-        for number, side in enumerate(self._sides):
-            self._at(side.due_ps, self._looker(2 * number + REQUESTER))
+        self._sizes = [self._draw(number) for number in range(len(plan.halves))]
+        self._draw_sizes()
+        self.truth: list[bytes] = []
+        self.faults: Counter[str] = Counter()
+        self.last_ps = self._out = 0
+        self._first = 1
+        self._address, self._size, self._held = np.zeros(0, np.uint64), np.zeros(0, np.uint64), ()
+        self._changed: dict[int, tuple[bytes, list[tuple[int, act.Detail]]]] = {}
+        self._kept: dict[int, bytes] = {}
+        hosts = [host_ip(host, scenario.host.ip) for host in range(scenario.fabric.hosts)]
+        numbers = [address_number(text) for text in hosts]
+        ends = [ends_of(plan, sender) for sender in range(2 * len(plan.halves))]
+        self._flows = [(numbers[src], numbers[dst], qp) for src, dst, qp in ends]
+        self._ends = np.array(ends, np.int64).reshape(-1, 3)[:, :2]
 
-    def run(self) -> Iterator[Seen]:
-        """Frames in the order in which they are recorded."""
-        end = self._plan.scenario.duration_ps + PATIENCE_PS
-        while self._events and self._events[0][0] <= end and self._sent < MOST_FRAMES:
-            self._now, _, happen = heapq.heappop(self._events)
-            happen(self._now)
-            yield from self._seen
-            self._seen.clear()
-        for record in self.impairer.end():
-            self._leave(record)
-        yield from self._seen
+    def runs(self, most: int = 0, taps: set[int] | None = None) -> Iterator[Run]:
+        """Frames in the order in which they are recorded.
 
-    # -- making sides
+        Args:
+            most: Frames at most; 0 for no limit.
+            taps: Hosts at which frames are recorded; None for all.
 
-    def _side(self, number: int, half: Half) -> _Side:
-        scenario = self._plan.scenario
-        src, dst, _, _, psn = self._plan.ends(half)
-        traffic = self._plan.connections[half.connection].traffic
-        dice = random.Random(f"{scenario.seed}/works/{number}")
-        sizes = quantiles(traffic, scenario.host.mtu_bytes if traffic.transport == "ud" else 1 << 31).tolist()
+        Raises:
+            InputError: More frames would wait for their place than there is memory for.
+        """
+        left, why = most or _FOREVER, st.ROWS_FULL
+        while why != st.GO and left:
+            why = int(react_loop.run(self._world))
+            control = self._world.control[0]
+            if why == st.JUDGE:
+                self._frame()
+                self._change()
+            elif why in (st.ROWS_FULL, st.GO):
+                self._frame()
+                log = self._world.log[: int(control["logs"])]
+                run = self._recorded(log, left, taps)
+                left -= len(run)
+                control["logs"] = 0
+                self._forget()
+                yield run
+            else:
+                self._grow(why)
+        if left:
+            yield self._recorded(self._waiting(), left, taps)
 
-        def length() -> int:
-            return sizes[0] if sizes[0] == sizes[-1] else sizes[dice.randrange(QUANTILES)]
+    # -- room
 
-        def more(n: int, start: int) -> Work | None:
-            if half.messages is not None:
-                if n >= len(half.messages) or self._waits(number, n):
-                    return None
-                m = self._plan.messages[half.messages.start + n]
-                return self._work(n, int(m["verb"]), int(m["length"]), start)
-            if n >= (traffic.count or ENDLESS_COUNT) or self._now >= scenario.duration_ps:
-                return None
-            return self._work(n, VERB_NUMBER[traffic.verb], length(), start)
-
-        peer = Peer(
-            SERVICES.index(traffic.transport), scenario.host.transport,
-            PROFILES[scenario.host.transport.behaviour], scenario.frames.credits, traffic.depth,
-            scenario.host.ack.every, more, lambda work, now: self._done(number, work, now),
-        )  # fmt: skip
-        pace = pace_of(traffic, int(scenario.fabric.rate_bps), "traffic.load")
-        side = _Side(half, peer, pace, src, dst, psn, half.start_ps)
-        if half.messages is not None:
-            mine = self._plan.messages[half.messages.start : half.messages.stop]
-            side.needs, side.ready_ps = mine["needs"].tolist(), mine["ready_ps"].tolist()
-        return side
-
-    def _work(self, number: int, verb: int, length: int, start: int) -> Work:
-        mtu = self._plan.scenario.host.mtu_bytes
-        cut = ORDER[verb].shape in (MESSAGE, READ)
-        return Work(number, verb, length, start, start + (max(1, -(-length // mtu)) if cut else 1))
-
-    def _waits(self, number: int, n: int) -> bool:
-        side = self._sides[number]
-        if side.needs[n]:
-            return True
-        if side.ready_ps[n] > self._now:
-            self._at(side.ready_ps[n], self._looker(2 * number + REQUESTER))
-            return True
-        return False
-
-    def _done(self, number: int, work: Work, now: int) -> None:
-        """A scripted message has arrived: those that wait for it may start."""
-        half = self._sides[number].half
-        if half.messages is None:
-            return
-        m = self._plan.messages[half.messages.start + work.number]
-        first = int(m["first_next"])
-        for place in self._plan.nexts[first : first + int(m["nexts"])].tolist():
-            n = self._plan.messages[place]
-            other = self._sides[int(n["half"])]
-            k = place - other.half.messages.start if other.half.messages else 0
-            other.needs[k] -= 1
-            other.ready_ps[k] = max(other.ready_ps[k], now + int(n["delay_ps"]))
-            if not other.needs[k]:
-                self._at(other.ready_ps[k], self._looker(2 * int(n["half"]) + REQUESTER))
-
-    # -- events
-
-    def _at(self, time_ps: int, happen: Callable[[int], None]) -> None:
-        self._ties += 1
-        heapq.heappush(self._events, (time_ps, self._ties, happen))
-
-    def _looker(self, sender: int) -> Callable[[int], None]:
-        return lambda now: self._look(sender, now)
-
-    def _look(self, sender: int, now: int) -> None:
-        """Join the queue of the host's line when there is something to send."""
-        side = self._sides[sender // 2]
-        if sender in self._queued:
-            return
-        if sender % 2 == REQUESTER:
-            if not side.peer.ready():
-                return
-            if side.due_ps > now:
-                self._at(side.due_ps, self._looker(sender))
-                return
-        elif not side.peer.answers:
-            return
-        line = self._lines[side.src if sender % 2 == REQUESTER else side.dst]
-        self._queued.add(sender)
-        line.waiting.append(sender)
-        if len(line.waiting) == 1:
-            self._at(max(now, line.free_ps), lambda at: self._serve(line, at))
-
-    def _serve(self, line: _Line, now: int) -> None:
-        """The line is free: the first that waits sends one packet."""
-        sender = line.waiting.popleft()
-        self._queued.discard(sender)
-        side = self._sides[sender // 2]
-        able = side.peer.ready() if sender % 2 == REQUESTER else bool(side.peer.answers)
-        if able:
-            packet = side.peer.request(now) if sender % 2 == REQUESTER else side.peer.answer()
-            self._send(line, sender, side, packet, now)
-        if line.waiting:
-            self._at(max(now, line.free_ps), lambda at: self._serve(line, at))
-        self._look(sender, now)
-        self._arm(sender // 2, side)
-
-    def _send(self, line: _Line, sender: int, side: _Side, packet: Packet, now: int) -> None:
-        row = packet_row(self._plan, sender, side.psn, side.peer.service, packet)
-        row["time_ps"] = now
-        ((_, written),) = self._framer.write(row)
-        octets = bytes(written[RECORD_BYTES[0] :])
-        line.occupy(len(octets), now)
-        if sender % 2 == REQUESTER and side.pace.rate:
-            pace = side.pace
-            cost = pace.octet_cost * (len(octets) + pace.extra) + pace.packet_cost + side.due_rest
-            base = max(side.due_ps, now - 16 * (cost // pace.rate))
-            side.due_ps, side.due_rest = base + cost // pace.rate, cost % pace.rate
-        self._sent += 1
-        self._flights[self._sent] = _Flight(self._sent, sender, packet, octets)
-        size = len(octets)
-        record = Record(self._sent, now // PS_PER_NS, 0, LINK_ETHERNET, size, size, octets)
-        for leaving in self.impairer.take(record):
-            self._leave(leaving, now)
-        self._wake_impairer()
-
-    def _wake_impairer(self) -> None:
-        """Frames held back by time leave when it is over, whether or not others come."""
-        due_ns = self.impairer.due_ns
-        if due_ns is not None and due_ns * PS_PER_NS < self._at_impairer:
-            self._at_impairer = due_ns * PS_PER_NS
-            self._at(self._at_impairer, self._late)
-
-    def _late(self, now: int) -> None:
-        self._at_impairer = NEVER_PS
-        for record in self.impairer.late(now // PS_PER_NS):
-            self._leave(record, now)
-        self._wake_impairer()
-
-    def _leave(self, record: Record, now: int | None = None) -> None:
-        """A frame passes the place where it is recorded, and goes on to its receiver."""
-        flight = self._flights[record.number]
-        side = self._sides[flight.sender // 2]
-        there = flight.sender % 2 == REQUESTER
-        hosts = (side.src, side.dst) if there else (side.dst, side.src)
-        octets = bytes(record.octets)
-        at = record.time_ns * PS_PER_NS if now is None else now
-        self._seen.append(Seen(at, octets, hosts))
-        if now is None or LOST in record.comments or not act.intact(flight.octets, octets):
-            return
-        bits = (len(octets) + L1_BYTES) * 8 * PS_PER_S
-        arrival = now + bits // self._lines[hosts[0]].bps + self._plan.scenario.fabric.delay_ps
-        self._at(arrival, lambda when: self._arrive(flight, when))
-
-    def _arrive(self, flight: _Flight, now: int) -> None:
-        number = flight.sender // 2
-        side = self._sides[number]
-        if flight.sender % 2 == REQUESTER:
-            side.peer.arrive(flight.packet, now)
-            self._look(2 * number + RESPONDER, now)
+    def _grow(self, why: int) -> None:
+        world, control = self._world, self._world.control[0]
+        if why == st.SIZES_USED:
+            self._draw_sizes()
+            control["stop"] = st.GO
+        elif why == st.SEEN_FULL:
+            keys, counts = (np.zeros(4 * len(world.seen), np.int64) for _ in range(2))
+            react_loop.tell_again(world.seen_key, world.seen, keys, counts)
+            self._world = world._replace(seen_key=keys, seen=counts)
         else:
-            side.peer.answered(flight.packet, now)
-            self._look(2 * number + REQUESTER, now)
-        self._arm(number, side)
+            held = int(control["timed"] + control["queued"])
+            if why == st.HELD_FULL and held >= MOST_HELD:
+                raise InputError(
+                    f"frame {control['sent']}: more than {MOST_HELD} frames would wait for their place; "
+                    "choose fewer frames, or a shorter time or distance"
+                )
+            for name in _GROWN[why]:
+                old = getattr(world, name)
+                new = np.concatenate((old, np.zeros(len(old), old.dtype)))
+                if name in _FREE:
+                    chained(new, len(old))
+                    new["next"][-1] = control[_FREE[name]]
+                    control[_FREE[name]] = len(old)
+                self._world = self._world._replace(**{name: new})
+        room = 2 * int(control["room"] + control["timed"] + control["queued"])
+        if len(self._world.log) < 2 * room:
+            log = np.zeros(4 * room, st.LOG)
+            log[: len(self._world.log)] = self._world.log
+            self._world = self._world._replace(log=log)
 
-    def _arm(self, number: int, side: _Side) -> None:
-        at = side.peer.timer_ps
-        if at < side.timer_at:
-            side.timer_at = at
-            self._at(at, lambda now: self._timer(number, now))
+    def _draw(self, number: int) -> tuple[list[int], random.Random]:
+        """Sizes of a half's messages, and the dice that choose among them."""
+        scenario, half = self._plan.scenario, self._plan.halves[number]
+        traffic = self._plan.connections[half.connection].traffic
+        most = scenario.host.mtu_bytes if traffic.transport == "ud" else 1 << 31
+        return quantiles(traffic, most).tolist(), random.Random(f"{scenario.seed}/works/{number}")
 
-    def _timer(self, number: int, now: int) -> None:
-        side = self._sides[number]
-        side.timer_at = NEVER_PS
-        if side.peer.timer_ps <= now:
-            side.peer.timer(now)
-            self._look(2 * number + REQUESTER, now)
-        self._arm(number, side)
+    def _draw_sizes(self) -> None:
+        """Draw lengths of messages ahead, as many as there is room for."""
+        sizes = self._world.sizes
+        for number, (table, dice) in enumerate(self._sizes):
+            half = self._world.half[number]
+            half["length"] = table[0]
+            if table[0] != table[-1]:
+                end = int(half["works"]) + sizes.shape[1]
+                for n in range(int(half["sized"]), end):
+                    sizes[number, n % sizes.shape[1]] = table[dice.randrange(QUANTILES)]
+                half["sized"] = end
+
+    # -- octets
+
+    def _frame(self) -> None:
+        """Make the frames of the rows that there are."""
+        control = self._world.control[0]
+        rows = self._world.row[: int(control["rows"])]
+        if not len(rows):
+            return
+        octets: Any = np.concatenate(
+            [np.frombuffer(piece, np.uint8).copy() for _, piece in self._framer.write(rows)]
+        )
+        overhead = self._world.half["overhead"][rows["half"]]
+        sizes = overhead + verbs.HEADER_BYTES[rows["opcode"]] + ((rows["payload"].astype(np.int64) + 3) & ~3)
+        head = RECORD_BYTES[0]
+        ends = np.cumsum(sizes + head)
+        self._address = np.concatenate((self._address, (octets.ctypes.data + ends - sizes).astype(np.uint64)))
+        self._size = np.concatenate((self._size, sizes.astype(np.uint64)))
+        self._held = (*self._held, octets)
+        control["rows"] = 0
+
+    def _octets(self, sent: int) -> bytes:
+        if sent in self._changed:
+            return self._changed[sent][0]
+        if sent in self._kept:
+            return self._kept[sent]
+        place = sent - self._first
+        return octets_at(int(self._address[place]), int(self._size[place]))
+
+    def _change(self) -> None:
+        """Change the octets of the frame that the loop stopped at, as the rules that hit it say."""
+        control = self._world.control[0]
+        flight = self._world.flight[int(control["slot"])]
+        sent, octets = int(flight["sent"]), self._octets(int(flight["sent"]))
+        record = Record(sent, int(flight["time_ns"]), 0, LINK_ETHERNET, len(octets), len(octets), octets)
+        done: list[tuple[int, act.Detail]] = []
+        for number, rule in enumerate(self._rules):
+            if not self._world.rule["hit"][number]:
+                continue
+            if rule.fault.do == "drop":
+                break
+            if rule.fault.do in ("ce", "corrupt", "truncate"):
+                new = changed(record, rule, None, net.PORT_ROCEV2)
+                if new is not None:
+                    record = new[0]
+                    done.append((number, new[1]))
+        if done:
+            came = bytes(record.octets)
+            self._changed[sent] = came, done
+            flight["touched"], flight["intact"] = 1, act.intact(octets, came)
+
+    def _holds(self) -> list[NDArray[Any]]:
+        """Frames that wait, those for a time in the order in which they leave, and those for others."""
+        world, control = self._world, self._world.control[0]
+        timed = world.timed[: int(control["timed"])]
+        queued = []
+        for flow in world.flow:
+            place = int(flow["first"])
+            while place != st.NOBODY:
+                queued.append(place)
+                place = int(world.queued[place]["next"])
+        return [timed[np.lexsort((timed["tie"], timed["due_ns"]))], world.queued[queued]]
+
+    def _forget(self) -> None:
+        """Let go of octets, but for those of frames that wait."""
+        slots = np.concatenate([held["slot"] for held in self._holds()])
+        sent = self._world.flight["sent"][slots].tolist()
+        self._kept = {number: self._octets(number) for number in sent if number not in self._changed}
+        self._changed = {number: self._changed[number] for number in sent if number in self._changed}
+        self._first = int(self._world.control[0]["sent"]) + 1
+        self._address, self._size, self._held = np.zeros(0, np.uint64), np.zeros(0, np.uint64), ()
+
+    # -- what is recorded
+
+    def _waiting(self) -> NDArray[Any]:
+        """A log of what still waits when nothing happens any more."""
+        timed, queued = self._holds()
+        flights = self._world.flight
+        queued = queued[np.lexsort((queued["tie"], flights["sent"][queued["slot"]]))]
+        last = int(timed["due_ns"][-1]) if len(timed) else 0
+        held = np.concatenate((timed, queued))
+        mine = flights[held["slot"]]
+        log = np.zeros(len(held), st.LOG)
+        for name in ("sent", "sender", "opcode", "psn", "touched"):
+            log[name] = mine[name]
+        log["rule"], log["what"], log["event"] = held["rule"], np.where(held["copy"], st.COPY, st.OUT), _FOREVER
+        times = np.concatenate((timed["due_ns"], np.maximum(last, flights["time_ns"][queued["slot"]])))
+        log["time_ps"] = times * PS_PER_NS
+        return log
+
+    def _recorded(self, log: NDArray[Any], most: int, taps: set[int] | None) -> Run:
+        """The frames of a log, up to the event that brings the last one wanted; tells of its faults."""
+        out = log["what"] != st.DROPPED
+        seen = out if taps is None else out & np.isin(self._ends[log["sender"]], list(taps)).any(axis=1)
+        places = np.flatnonzero(seen)
+        if len(places) >= most:
+            places = places[:most]
+            # what the same event did besides is told, too
+            log = log[: int(np.searchsorted(log["event"], log["event"][places[-1]], "right"))]
+            out = out[: len(log)]
+        numbers = self._out + np.cumsum(out)
+        self._out += int(out.sum())
+        told = np.flatnonzero((log["rule"] >= 0) | (log["touched"] > 0))
+        for place in told.tolist():
+            self._tell(log[place], int(numbers[place]) if out[place] else None)
+        return self._run(log[places])
+
+    def _tell(self, line: Any, output_frame: int | None) -> None:
+        sent, what = int(line["sent"]), int(line["what"])
+        entries = [] if what == st.COPY or not line["touched"] else list(self._changed[sent][1])
+        if line["rule"] >= 0:
+            entries.append((int(line["rule"]), {}))
+        facts = Facts(self._flows[int(line["sender"])], int(line["opcode"]), int(line["psn"]))
+        for number, detail in entries:
+            rule = self._rules[number]
+            self.faults[rule.fault.do] += 1
+            self.truth.append(Entry(rule, sent, facts, detail).line(output_frame))
+
+    def _run(self, log: NDArray[Any]) -> Run:
+        count = len(log)
+        place = log["sent"] - self._first
+        odd = np.flatnonzero((place < 0) | (log["touched"] > 0))
+        place = np.where(place < 0, 0, place)
+        usual = len(self._address) > 0
+        address = self._address[place] if usual else np.zeros(count, np.uint64)
+        size = self._size[place] if usual else np.zeros(count, np.uint64)
+        times = (log["time_ps"] + self._after_ps) // PS_PER_NS
+        if count:
+            self.last_ps = int(log["time_ps"][-1]) + self._after_ps
+        run = Run(
+            log["sent"].copy(), times, np.zeros(count, np.uint16), np.full(count, LINK_ETHERNET, np.uint16),
+            size.astype(np.int64), address, size, self._held, {},
+        )  # fmt: skip
+        rows = odd.tolist()
+        octets = [self._octets(int(log["sent"][row])) for row in rows]
+        run.put(rows, [
+            Record(0, int(times[row]), 0, LINK_ETHERNET, len(o), len(o), o)
+            for row, o in zip(rows, octets, strict=True)
+        ])  # fmt: skip
+        return run
