@@ -50,6 +50,7 @@ class Entry(NamedTuple):
     detail: act.Detail
 
     def line(self, output_frame: int | None) -> bytes:
+        """The line, for a frame with that number in the output, or for none."""
         do, rule, frame = json.dumps(self.rule.fault.do), self.rule.number, self.frame
         out = "null" if output_frame is None else output_frame
         detail = "".join(f", {json.dumps(name)}: {json.dumps(value)}" for name, value in self.detail.items())

@@ -108,6 +108,8 @@ class Generation:
             self.done.last_ns = int(run.time_ns[-1])
             self.done.frames += len(run)
             self.done.octets += int(run.size.sum())
+            if heads is None:
+                raise InputError("times of the scenario's frames do not fit the capture")
             for _, octets in run.chunks(heads, blocks=pcapng):
                 yield reaction.last_ps, octets
 

@@ -66,7 +66,8 @@ class Reaction:
         self.faults: Counter[str] = Counter()
         self.last_ps = self._out = 0
         self._first = 1
-        self._address, self._size, self._held = np.zeros(0, np.uint64), np.zeros(0, np.uint64), ()
+        self._address, self._size = np.zeros(0, np.uint64), np.zeros(0, np.uint64)
+        self._held: tuple[Any, ...] = ()
         self._changed: dict[int, tuple[bytes, list[tuple[int, act.Detail]]]] = {}
         self._kept: dict[int, bytes] = {}
         hosts = [host_ip(host, scenario.host.ip) for host in range(scenario.fabric.hosts)]
@@ -85,9 +86,10 @@ class Reaction:
         Raises:
             InputError: More frames would wait for their place than there is memory for.
         """
+        run: Any = react_loop.run
         left, why = most or _FOREVER, st.ROWS_FULL
         while why != st.GO and left:
-            why = int(react_loop.run(self._world))
+            why = int(run(self._world))
             control = self._world.control[0]
             if why == st.JUDGE:
                 self._frame()
@@ -95,11 +97,11 @@ class Reaction:
             elif why in (st.ROWS_FULL, st.GO):
                 self._frame()
                 log = self._world.log[: int(control["logs"])]
-                run = self._recorded(log, left, taps)
-                left -= len(run)
+                made = self._recorded(log, left, taps)
+                left -= len(made)
                 control["logs"] = 0
                 self._forget()
-                yield run
+                yield made
             else:
                 self._grow(why)
         if left:
@@ -114,7 +116,8 @@ class Reaction:
             control["stop"] = st.GO
         elif why == st.SEEN_FULL:
             keys, counts = (np.zeros(4 * len(world.seen), np.int64) for _ in range(2))
-            react_loop.tell_again(world.seen_key, world.seen, keys, counts)
+            tell_again: Any = react_loop.tell_again
+            tell_again(world.seen_key, world.seen, keys, counts)
             self._world = world._replace(seen_key=keys, seen=counts)
         else:
             held = int(control["timed"] + control["queued"])
@@ -240,7 +243,11 @@ class Reaction:
         log = np.zeros(len(held), st.LOG)
         for name in ("sent", "sender", "opcode", "psn", "touched"):
             log[name] = mine[name]
-        log["rule"], log["what"], log["event"] = held["rule"], np.where(held["copy"], st.COPY, st.OUT), _FOREVER
+        log["rule"], log["what"], log["event"] = (
+            held["rule"],
+            np.where(held["copy"], st.COPY, st.OUT),
+            _FOREVER,
+        )
         times = np.concatenate((timed["due_ns"], np.maximum(last, flights["time_ns"][queued["slot"]])))
         log["time_ps"] = times * PS_PER_NS
         return log

@@ -1,6 +1,6 @@
 """The heap of events, equal times in the order in which they were asked for."""
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
-# ruff: noqa: ANN001, ANN201
+# ruff: noqa: ANN001, ANN201, ANN202 - compiled code compares; it does not search tuples
 
 from __future__ import annotations
 

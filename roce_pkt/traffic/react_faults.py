@@ -2,8 +2,8 @@
 
 Octets are not changed here: a frame whose octets a rule changes makes the loop come back first.
 """
-# mypy: disable-error-code="no-untyped-def,no-untyped-call"
-# ruff: noqa: ANN001, ANN201, PLR1714 - compiled code compares; it does not search tuples
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,arg-type"
+# ruff: noqa: ANN001, ANN201, ANN202, PLR1714 - compiled code compares; it does not search tuples
 
 from __future__ import annotations
 
@@ -81,7 +81,8 @@ def pick(w, flight):
     position = np.int64(0)
     if c.count_messages and REQUEST[opcode]:
         position = note_message(w, n, opcode, flight.psn)
-    hit = changed = False
+    hit = False
+    changed = False
     for k in range(w.rule.size):
         rule = w.rule[k]
         message = np.int64(0)
@@ -269,7 +270,7 @@ def judge(w, slot, now):
     if dropped >= 0 and not w.rule[dropped].seen:
         tell(w, now, flight, st.DROPPED, dropped)
         return
-    gone = dropped >= 0 or place < 0
+    gone = bool(dropped >= 0 or place < 0)
     if gone:
         leave(w, slot, np.int64(st.LOST if dropped >= 0 else st.OUT), dropped, now)
     if dropped < 0:
@@ -283,7 +284,9 @@ def judge(w, slot, now):
         return
     for k in range(-1, w.rule.size):
         rule = w.rule[max(k, 0)]
-        later = k >= 0 and rule.hit and (rule.kind == REPLAY or (rule.kind == DUPLICATE and rule.time_ns != 0))
+        later = (
+            k >= 0 and rule.hit and (rule.kind == REPLAY or (rule.kind == DUPLICATE and rule.time_ns != 0))
+        )
         if later or (k < 0 and place >= 0):
             hold(w, slot, place if k < 0 else np.int64(k), np.int64(k >= 0), n)
 

@@ -1,6 +1,6 @@
 """A workload with faults, compiled: events in order, packets as rows, and what became of each frame."""
 # mypy: disable-error-code="no-untyped-def,no-untyped-call"
-# ruff: noqa: ANN001, ANN201, PLR1714 - compiled code compares; it does not search tuples
+# ruff: noqa: ANN001, ANN201, PLR1714, SIM109 - compiled code compares; it does not search tuples
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from roce_pkt.traffic import react_peer as peer
 from roce_pkt.traffic import react_state as st
 from roce_pkt.traffic import verbs
 from roce_pkt.traffic.react_events import at, look_at, take_first
-from roce_pkt.traffic.rows import REQUESTER, RESPONDER
+from roce_pkt.traffic.rows import REQUESTER
 from roce_pkt.traffic.schedule import SOLICITS, place_of_packet
 from roce_pkt.units import PS_PER_NS, PS_PER_S
 
@@ -176,10 +176,7 @@ def serve(w, n, now):
     q = w.half[h]
     c.line = n
     c.sender = sender
-    if sender % 2 == REQUESTER:
-        able = peer.ready(w, h, q)
-    else:
-        able = q.answer_head != st.NOBODY
+    able = peer.ready(w, h, q) if sender % 2 == REQUESTER else q.answer_head != st.NOBODY
     return able and send(w, sender, q, now)
 
 
@@ -189,9 +186,11 @@ def arrived(w, slot, now):
     flight = w.flight[slot]
     h = flight.sender // 2
     if flight.sender % 2 == REQUESTER:
-        peer.arrive(w, h, w.half[h], flight, now)
+        number = peer.arrive(w, w.half[h], flight, now)
     else:
-        peer.answered(w, h, w.half[h], flight, now)
+        number = peer.answered(w, h, w.half[h], flight, now)
+    if number != st.NOBODY:
+        peer.done(w, w.half[h], number, now)
     other = flight.sender ^ 1
     faults.release_flight(w, slot)
     return other
@@ -276,9 +275,9 @@ def run(world):
         Why: `GO` at the end.
     """
     w = st.World(
-        borrow(world.control), borrow(world.half), borrow(world.host), borrow(world.follows), borrow(world.work),
-        borrow(world.sizes), borrow(world.message), borrow(world.nexts), borrow(world.event),
-        borrow(world.flight), borrow(world.answer), borrow(world.rule), borrow(world.flow),
+        borrow(world.control), borrow(world.half), borrow(world.host), borrow(world.follows),
+        borrow(world.work), borrow(world.sizes), borrow(world.message), borrow(world.nexts),
+        borrow(world.event), borrow(world.flight), borrow(world.answer), borrow(world.rule), borrow(world.flow),
         borrow(world.of_sender), borrow(world.begins), borrow(world.seen_key), borrow(world.seen),
         borrow(world.timed), borrow(world.queued), borrow(world.row), borrow(world.log),
     )  # fmt: skip

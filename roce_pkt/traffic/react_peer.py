@@ -3,7 +3,7 @@
 The laws are those of `endpoint/`; here is what they leave open: which message a position belongs to, what a
 lost response means, and the answers that are owed. Positions do not wrap.
 """
-# mypy: disable-error-code="no-untyped-def,no-untyped-call"
+# mypy: disable-error-code="no-untyped-def,no-untyped-call,arg-type"
 # ruff: noqa: ANN001, ANN201
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ def post_one(w, h, q):
     work.length = length
     work.start = q.limit
     work.end = q.limit + 1
-    if SHAPE[verb] == MESSAGE or SHAPE[verb] == READ:  # noqa: PLR1714
+    if SHAPE[verb] == MESSAGE or SHAPE[verb] == READ:
         work.end = q.limit + max(np.int64(1), -(-length // c.mtu))
     q.answered_by_data += SHAPE[verb] != MESSAGE
     q.works += 1
@@ -157,26 +157,7 @@ def owed_from(w, h, q):
 
 
 @law
-def settle(q, end, now):
-    """Everything before a position has arrived."""
-    before = q.una
-    requester.acknowledged(q, end, now)
-    if q.una > before:
-        q.repeating = 0
-
-
-@law
-def ask_again(q, position, now):
-    """A response is missing: everything before it has been executed."""
-    settle(q, position, now)
-    # spec: IBTA 9.7.5.2.8: a gap in responses is an implied NAK: ask again from the first missing
-    if not q.repeating:
-        q.repeating = 1
-        requester.go_back(q, position)
-
-
-@law
-def done(w, h, q, number, now):
+def done(w, q, number, now):
     """A message has arrived: scripted ones that wait for it may start."""
     if not q.scripted:
         return
@@ -191,30 +172,36 @@ def done(w, h, q, number, now):
 
 @law
 def answered(w, h, q, flight, now):
-    """An answer reaches the requester."""
+    """An answer reaches the requester; number of the message that has arrived with it, or `NOBODY`."""
+    nothing = np.int64(st.NOBODY)
     owed = owed_from(w, h, q)
-    if flight.data:
-        if owed == NONE_OWED or flight.position < owed:
-            return  # an answer to an earlier transmission
-        if flight.position > owed:
-            ask_again(q, owed, now)
-            return
-        settle(q, flight.position + 1, now)
-        if flight.number >= 0 and flight.position + 1 >= flight.end:
-            done(w, h, q, flight.number, now)
-        return
-    refused = flight.syndrome >= RNR_NAK
+    refused = not flight.data and flight.syndrome >= RNR_NAK
     end = flight.position + (0 if refused else 1)
-    if end < q.una or end > q.high:
-        return
-    if owed != NONE_OWED and owed < end:
-        ask_again(q, owed, now)
-        return
-    settle(q, end, now)
-    if refused and flight.syndrome & NAK_SEQUENCE == NAK_SEQUENCE:
-        requester.go_back(q, flight.position)
+    if flight.data and (owed == NONE_OWED or flight.position < owed):
+        return nothing  # an answer to an earlier transmission
+    if not flight.data and (end < q.una or end > q.high):
+        return nothing
+    # a response is missing: everything before it has been executed
+    missing = owed != NONE_OWED and owed < (flight.position if flight.data else end)
+    before = q.una
+    requester.acknowledged(q, owed if missing else end, now)
+    if q.una > before:
+        q.repeating = 0
+    back = nothing
+    if missing:
+        # spec: IBTA 9.7.5.2.8: a gap in responses is an implied NAK: ask again from the first missing
+        if not q.repeating:
+            q.repeating = 1
+            back = owed
+    elif refused and flight.syndrome & NAK_SEQUENCE == NAK_SEQUENCE:
+        back = flight.position
     elif refused:
         requester.not_ready(q, flight.position, RNR_WAITS_PS[flight.syndrome & 31], now)
+    if back != nothing:
+        requester.go_back(q, back)
+    if flight.data and not missing and flight.number >= 0 and flight.position + 1 >= flight.end:
+        return flight.number
+    return nothing
 
 
 @law
@@ -230,19 +217,18 @@ def timer(w, q, now):
 
 
 @law
-def owe(w, q, flight, end, syndrome, position):
-    """An answer joins those that are owed, for a work request or for none."""
+def owe(w, q, flight, syndrome, position, data):
+    """An answer to a request joins those that are owed: an acknowledgement, or data from a position on."""
     c = w.control[0]
     n = c.answer_free
     a = w.answer[n]
     c.answer_free = a.next
     c.answers += 1
     copy_work(a, flight)
-    if end == NONE_OWED:
-        a.number = st.NOBODY
-        end = position
     a.position = position
-    a.answer_end = end
+    a.answer_end = position
+    if data:
+        a.answer_end = flight.end if SHAPE[flight.verb] == READ else position + 1
     a.syndrome = syndrome
     a.first = position
     a.msn = q.msn
@@ -255,55 +241,48 @@ def owe(w, q, flight, end, syndrome, position):
 
 
 @law
-def owe_data(w, q, flight):
-    """The data of a READ or what answers it like one."""
-    end = flight.end if SHAPE[flight.verb] == READ else flight.position + 1
-    owe(w, q, flight, end, w.control[0].credits, flight.position)
-
-
-@law
-def accept(w, h, q, flight, now, ends):
-    """The expected request."""
+def arrive(w, q, flight, now):
+    """A request reaches the responder; number of the message that has arrived with it, or `NOBODY`."""
     c = w.control[0]
-    needs = flight.position == flight.start if IS_SEND[flight.verb] else ends and IMMEDIATE[flight.verb] != 0
-    if needs and not responder.take_receive(q, c.repost_ps, now):
-        q.refused = 0 if c.naks_behind_rnr else 1
-        owe(w, q, flight, np.int64(NONE_OWED), RNR_NAK | c.min_rnr_timer, flight.position)
-        return
-    responder.accept(q, flight.count, ends)
-    if SHAPE[flight.verb] != MESSAGE:
-        owe_data(w, q, flight)
-        return
-    if ends:
-        done(w, h, q, flight.number, now)
-    if flight.ask:
-        owe(w, q, flight, flight.position, c.credits, flight.position)
-
-
-@law
-def arrive(w, h, q, flight, now):
-    """A request reaches the responder."""
-    c = w.control[0]
+    nothing = np.int64(st.NOBODY)
     if flight.number < 0:
-        return
+        return nothing
     ends = flight.position + flight.count == flight.end
     if q.service == UD:
-        done(w, h, q, flight.number, now)
-        return
+        return flight.number
     if q.service == UC:
-        if uc.receive(q, flight.position, np.int64(flight.position == flight.start)) and ends:
-            done(w, h, q, flight.number, now)
-        return
+        counts = uc.receive(q, flight.position, np.int64(flight.position == flight.start))
+        return flight.number if counts and ends else nothing
+    message = SHAPE[flight.verb] == MESSAGE
+    syndrome = np.int64(-1)
+    position = flight.position
+    data = False
+    arrived = nothing
     verdict = responder.judge(q, flight.position)
     if verdict == responder.ACCEPT:
-        accept(w, h, q, flight, now, np.int64(ends))
+        first = flight.position == flight.start
+        needs = first if IS_SEND[flight.verb] else ends and IMMEDIATE[flight.verb] != 0
+        if needs and not responder.take_receive(q, c.repost_ps, now):
+            q.refused = 0 if c.naks_behind_rnr else 1
+            syndrome = RNR_NAK | c.min_rnr_timer
+        else:
+            responder.accept(q, flight.count, np.int64(ends))
+            data = not message
+            if message and ends:
+                arrived = flight.number
+            if not message or flight.ask:
+                syndrome = c.credits
     elif verdict == responder.DUPLICATE:
-        if SHAPE[flight.verb] != MESSAGE:
-            owe_data(w, q, flight)
-        elif flight.ask or c.acks_duplicates:
-            owe(w, q, flight, np.int64(NONE_OWED), c.credits, q.expected - 1)
+        data = not message
+        if not message or flight.ask or c.acks_duplicates:
+            syndrome = c.credits
+            position = flight.position if data else q.expected - 1
     elif verdict == responder.REFUSE:
-        owe(w, q, flight, np.int64(NONE_OWED), np.int64(NAK_SEQUENCE), q.expected)
+        syndrome = np.int64(NAK_SEQUENCE)
+        position = q.expected
+    if syndrome >= 0:
+        owe(w, q, flight, syndrome, position, data)
+    return arrived
 
 
 @law

@@ -98,7 +98,8 @@ def _half(plan: Plan, number: int) -> dict[str, int]:
     posted = t.receive_queue or NONE
     return {
         "src": src, "dst": dst, "service": service, "scripted": one.messages is not None,
-        "rule_verb": VERB_NUMBER[traffic.verb], "depth": traffic.depth, "start_psn": psn, "va": plan.va(number),
+        "rule_verb": VERB_NUMBER[traffic.verb], "depth": traffic.depth, "start_psn": psn,
+        "va": plan.va(number),
         "count": (traffic.count or ENDLESS_COUNT) if one.messages is None else len(one.messages),
         "first_message": one.messages.start if one.messages else 0, "rate": pace.rate,
         "octet_cost": pace.octet_cost, "packet_cost": pace.packet_cost, "extra": pace.extra,

@@ -22,7 +22,8 @@ def _numbers(*names: str) -> np.dtype[Any]:
 
 CONTROL = _numbers(
     "end_ps", "until_ps", "mtu", "halves", "delay_ps", "credits", "solicited", "ack_every", "max_rd_atomic",
-    "repost_ps", "min_rnr_timer", "acks_duplicates", "naks_behind_rnr", "endless_retries", "ring", "most_sent", "room",
+    "repost_ps", "min_rnr_timer", "acks_duplicates", "naks_behind_rnr", "endless_retries", "ring", "most_sent",
+    "room",
     # what happens
     "now", "sent", "ties", "events", "event", "rows", "logs", "stop", "stop_at",
     # a frame between its sender and the place where it is recorded
@@ -44,14 +45,15 @@ HALF = _numbers(
     # its work requests: posted, the oldest open one, the one that is being sent, those that are no messages
     "works", "oldest", "current", "answered_by_data", "since_ack",
     # responder: `rc_responder`
-    "expected", "refused", "msn", "receives", "receives_posted", "receives_due_ps", "answer_head", "answer_tail",
+    "expected", "refused", "msn", "receives", "receives_posted", "receives_due_ps", "answer_head",
+    "answer_tail",
 )  # fmt: skip
 _WORK = ("number", "verb", "length", "start", "end")
 WORK = _numbers(*_WORK)
 """A work request; `number` from 0, `end` behind its last PSN's position."""
 FLIGHT = _numbers(
-    *_WORK, "sent", "sender", "position", "count", "ask", "syndrome", "msn", "data", "first", "octets", "opcode",
-    "psn", "intact", "touched", "time_ns", "uses", "next",
+    *_WORK, "sent", "sender", "position", "count", "ask", "syndrome", "msn", "data", "first", "octets",
+    "opcode", "psn", "intact", "touched", "time_ns", "uses", "next",
 )  # fmt: skip
 """A packet on its way, with the work request it belongs to (`number` -1: none)."""
 ANSWER = _numbers(*_WORK, "position", "answer_end", "syndrome", "first", "msn", "next")
