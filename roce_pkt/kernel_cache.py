@@ -24,8 +24,9 @@ _ROOM_SOURCES = {
     "flows": (*_COMPILER, "capture/columns.py", "flows", "wire"),
     "run": (*_COMPILER, "cc", "endpoint", "fabric/pause.py", "run"),
     "traffic": (
-        *(*_COMPILER, "wire", "traffic", "capture"),
-        *("scenario/schema.py", "scenario/pace.py", "scenario/sizes.py"),
+        *(*_COMPILER, "wire", "traffic", "capture", "cc", "endpoint"),
+        *("scenario/schema.py", "scenario/pace.py", "scenario/sizes.py", "scenario/dice.py"),
+        *("scenario/fault.py", "edit/choose.py", "edit/pick.py", "psn.py"),
     ),
 }
 """What a room's kernels are made from, where that is less than the whole package."""

@@ -98,7 +98,7 @@ class Generation:
         from roce_pkt.traffic.react import Reaction
 
         if not jit.is_compiled(react_loop.run):
-            jit.announce_compile("the generator with faults")
+            announce_compile("the generator with faults")
         reaction = Reaction(self.plan, self._setup_ps)
         self.done.faults, self.truth = reaction.faults, reaction.truth
         for run in reaction.runs(self.most, _tapped_hosts(self.scenario)):

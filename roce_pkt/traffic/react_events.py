@@ -7,8 +7,8 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
-from roce_pkt.jit import CHECKED
 from roce_pkt.jit import fast_law as law
+from roce_pkt.kernel_cache import CHECKED
 from roce_pkt.traffic import react_state as st
 
 

@@ -277,9 +277,9 @@ def run(world):
     w = st.World(
         borrow(world.control), borrow(world.half), borrow(world.host), borrow(world.follows),
         borrow(world.work), borrow(world.sizes), borrow(world.message), borrow(world.nexts),
-        borrow(world.event), borrow(world.flight), borrow(world.answer), borrow(world.rule), borrow(world.flow),
-        borrow(world.of_sender), borrow(world.begins), borrow(world.seen_key), borrow(world.seen),
-        borrow(world.timed), borrow(world.queued), borrow(world.row), borrow(world.log),
+        borrow(world.event), borrow(world.flight), borrow(world.answer), borrow(world.rule),
+        borrow(world.flow), borrow(world.of_sender), borrow(world.begins), borrow(world.seen_key),
+        borrow(world.seen), borrow(world.timed), borrow(world.queued), borrow(world.row), borrow(world.log),
     )  # fmt: skip
     c = w.control[0]
     kind = np.int64(st.SERVE)

@@ -45,7 +45,7 @@ def world_of(plan: Plan, rules: list[Rule]) -> st.World:
     transport, behaviour = scenario.host.transport, PROFILES[scenario.host.transport.behaviour]
     _fill(control[0], {
         "end_ps": scenario.duration_ps + PATIENCE_PS, "until_ps": scenario.duration_ps,
-        "mtu": scenario.host.mtu_bytes, "halves": halves, "delay_ps": scenario.fabric.delay_ps,
+        "mtu": scenario.host.mtu_bytes, "delay_ps": scenario.fabric.delay_ps,
         "credits": scenario.frames.credits, "solicited": scenario.frames.solicited,
         "ack_every": scenario.host.ack.every, "max_rd_atomic": transport.max_rd_atomic,
         "repost_ps": transport.repost_ps, "min_rnr_timer": transport.min_rnr_timer,

@@ -21,11 +21,10 @@ def _numbers(*names: str) -> np.dtype[Any]:
 
 
 CONTROL = _numbers(
-    "end_ps", "until_ps", "mtu", "halves", "delay_ps", "credits", "solicited", "ack_every", "max_rd_atomic",
-    "repost_ps", "min_rnr_timer", "acks_duplicates", "naks_behind_rnr", "endless_retries", "ring", "most_sent",
-    "room",
+    "end_ps", "until_ps", "mtu", "delay_ps", "credits", "solicited", "ack_every", "max_rd_atomic", "repost_ps",
+    "min_rnr_timer", "acks_duplicates", "naks_behind_rnr", "endless_retries", "ring", "most_sent", "room",
     # what happens
-    "now", "sent", "ties", "events", "event", "rows", "logs", "stop", "stop_at",
+    "now", "sent", "ties", "events", "event", "rows", "logs", "stop",
     # a frame between its sender and the place where it is recorded
     "line", "sender", "slot",
     # faults
@@ -49,8 +48,9 @@ HALF = _numbers(
     "answer_tail",
 )  # fmt: skip
 _WORK = ("number", "verb", "length", "start", "end")
-WORK = _numbers(*_WORK)
-"""A work request; `number` from 0, `end` behind its last PSN's position."""
+WORK = _numbers(*reversed(_WORK))
+"""A work request; `number` from 0, `end` behind its last PSN's position. No other record begins like it:
+numba would take that one for a kind of this one."""
 FLIGHT = _numbers(
     *_WORK, "sent", "sender", "position", "count", "ask", "syndrome", "msn", "data", "first", "octets",
     "opcode", "psn", "intact", "touched", "time_ns", "uses", "next",

@@ -13,7 +13,7 @@ import pytest
 from roce_pkt import psn as serial
 from roce_pkt.analysis.check import check
 from roce_pkt.capture import open as open_capture
-from roce_pkt.edit.impair import truth_path
+from roce_pkt.edit.impair import impair, truth_path
 from roce_pkt.endpoint.behaviour import PROFILES
 from roce_pkt.run.generate import Generation
 from roce_pkt.scenario.reader import read_text
@@ -331,3 +331,36 @@ def test_check_sees_loss_but_no_wrong_frame(tmp_path: Path):
     write(scenario("verb = 'write'\nmessage = '1500B'\ncount = 60", fault), path)
     verdict = check(open_capture(path))
     assert not verdict.failed
+
+
+UNHEARD = {
+    "drop": "do = 'drop'\nprobability = 0.05\nburst = 2\n",
+    "seen": "do = 'drop'\nseen = true\nprobability = 0.05\n",
+    "occurrence": "do = 'drop'\noccurrence = 1\nprobability = 0.1\n",
+    "message": "do = 'ce'\nmessage = 7\n",
+    "ce": "do = 'ce'\nprobability = 0.1\n",
+    "corrupt": "do = 'corrupt'\nprobability = 0.05\n",
+    "truncate": "do = 'truncate'\nbytes = 50\nprobability = 0.05\n",
+    "reorder": "do = 'reorder'\ndistance = 700\nprobability = 0.2\n",
+    "replay": "do = 'replay'\ndistance = 30\nprobability = 0.1\n",
+    "duplicate": "do = 'duplicate'\nprobability = 0.1\n",
+    "delay": "do = 'delay'\ntime = '90us'\nprobability = 0.3\n",
+}
+
+
+@pytest.mark.parametrize(
+    "names", [[name] for name in UNHEARD] + [["corrupt", "reorder", "drop", "ce", "replay"]]
+)
+def test_where_nobody_reacts_it_is_what_impair_does_to_the_same_frames(names: list[str], tmp_path: Path):
+    text = scenario(
+        "verb = 'send'\ntransport = 'uc'\nsizes = 'uniform'\nmessage = '900B'\ncount = 2500\nqps = 3"
+    )
+    faults = "".join(f"[[fault]]\n{UNHEARD[name]}" for name in names)
+    plain, reacting, impaired = (tmp_path / f"{name}.pcap" for name in ("plain", "reacting", "impaired"))
+    Generation(read_text(text + "[[fault]]\ndo = 'drop'\nnth = 1000000000\n")).write(plain)
+    done = Generation(read_text(text + faults)).write(reacting)
+    told = impair(open_capture(plain), impaired, read_text(text + faults).fault, seed=read_text(text).seed)
+    assert reacting.read_bytes() == impaired.read_bytes()
+    assert truth_path(reacting).read_bytes() == truth_path(impaired).read_bytes()
+    assert done.faults == told.faults
+    assert sum(done.faults.values()) > 3

@@ -1,4 +1,4 @@
-"""Measure reading, verifying, writing, rewriting and filtering as ratios, in one run on one machine.
+"""Measure reading, verifying, writing, editing and filtering as ratios, in one run on one machine.
 
     python tools/bench [CAPTURE ...] [--megabytes 500] [--runs 5] [--json FILE]
 

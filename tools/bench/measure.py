@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from edits import editing
 from yardstick import Yardstick, column_checksum, compiler
 
 from roce_pkt import capture
@@ -328,6 +329,7 @@ def all_of(sources: list[Path], folder: Path, megabytes: int, runs: int) -> tupl
         row("dissect + verify, 1 KB frames, one core", big, verify_s, large.stat().st_size, goal=">= 8 GB/s")
     )
     rows += others(mixed, ours_per_s, runs) + writing(runs) + rewriting(folder, runs) + filtering(mixed, runs)
+    rows += editing(folder, runs, seconds)
     remarks.append("columns differ from the plain-C reader's: " + ", ".join(different) if different else
                    "checksums of all columns equal the plain-C reader's")  # fmt: skip
     load = os.getloadavg()[0]
