@@ -21,8 +21,9 @@ def _numbers(*names: str) -> np.dtype[Any]:
 
 
 CONTROL = _numbers(
-    "end_ps", "until_ps", "mtu", "delay_ps", "credits", "solicited", "ack_every", "max_rd_atomic", "repost_ps",
-    "min_rnr_timer", "acks_duplicates", "naks_behind_rnr", "endless_retries", "ring", "most_sent", "room",
+    "end_ps", "until_ps", "mtu", "delay_ps", "credits", "solicited", "ack_every", "max_rd_atomic",
+    "repost_ps", "min_rnr_timer", "acks_duplicates", "naks_behind_rnr", "endless_retries", "ring",
+    "most_sent", "room",
     # what happens
     "now", "sent", "ties", "events", "event", "rows", "logs", "stop",
     # a frame between its sender and the place where it is recorded
