@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from roce_pkt.engine.records import FAR_PS, SERVICES
 from roce_pkt.engine.workload import SHAPES
 from roce_pkt.fabric import ecmp
 from roce_pkt.psn import HALF as PSN_HALF
-from roce_pkt.scenario.flows import Flow
+from roce_pkt.scenario.flows import FLOW, Flow, as_flows
 from roce_pkt.scenario.plan import plan
 from roce_pkt.scenario.schema import ENDLESS, NONE, SAME, Scenario, Traffic
 from roce_pkt.wire.entropy import sport_from_qpns
@@ -57,7 +58,7 @@ class QueuePairs:
         works: Lists of messages, for flows whose messages are not all the same.
     """
 
-    flows: list[Flow]
+    flows: Sequence[Flow]
     requester: NDArray[np.int64]
     responder: NDArray[np.int64]
     host_of_half: NDArray[np.int64]
@@ -100,13 +101,11 @@ def lay_out(scenario: Scenario, sizes: FrameSizes) -> QueuePairs:
     queue pair numbers, each with a reaction point of its own.
     """
     whole = plan(scenario)
-    count = len(whole.halves)
-    ends = [whole.ends(one) for one in whole.halves]
-    flows = [
-        Flow(end[0], end[1], one.start_ps, whole.connections[one.connection].traffic)
-        for one, end in zip(whole.halves, ends, strict=True)
-    ]
-    src, dst, own, peer, psn = np.array(ends, np.int64).reshape(count, 5).T
+    count = len(whole.half)
+    tables = whole.traffic_of_half
+    src, dst, own, peer, psn = whole.all_ends()
+    flow = np.zeros(count, FLOW)
+    flow["src"], flow["dst"], flow["start_ps"], flow["traffic"] = src, dst, whole.half["start_ps"], tables
     hosts = np.concatenate((src, dst))
     order = np.argsort(hosts, kind="stable")
     place = np.empty_like(order)
@@ -121,11 +120,12 @@ def lay_out(scenario: Scenario, sizes: FrameSizes) -> QueuePairs:
     half["hash"] = ecmp.flow_hashes(host_of_half, half["dst"].astype(np.int64), sport, scenario.seed)
     half["qpn"], half["start_psn"] = qpn, psns
     _common(scenario, half, sizes)
-    for traffic in scenario.traffic:
-        mine = np.array([n for n, flow in enumerate(flows) if flow.traffic is traffic], np.int64)
-        starts = np.array([flows[n].start_ps for n in mine], np.int64)
+    for number, traffic in enumerate(scenario.traffic):
+        mine = np.flatnonzero(tables == number)
+        starts = flow["start_ps"][mine]
         _work(scenario, half, requester[mine], responder[mine], traffic, starts, sizes)
     lists = works.lay_out(scenario, whole, sizes, half, (requester, responder))
+    flows = as_flows(scenario, flow)
     return QueuePairs(flows, requester, responder, host_of_half, order % count, qpn, psns, sport, half, lists)
 
 

@@ -19,7 +19,7 @@ from roce_pkt.psn import HALF as PSN_HALF
 from roce_pkt.scenario import dice
 from roce_pkt.scenario.arrivals import MOST_MESSAGES, STREAMS, Arrivals
 from roce_pkt.scenario.pace import pace_of
-from roce_pkt.scenario.plan import Plan
+from roce_pkt.scenario.plan import RULED, Plan
 from roce_pkt.scenario.schema import NONE, VERBS, Scenario, Traffic
 from roce_pkt.scenario.sizes import quantiles
 
@@ -89,20 +89,18 @@ def lay_out(
         half: Records of all halves; those of lists are changed.
         ends: Index of the requesting and of the responding half of each flow.
     """
-    listed = [n for n, one in enumerate(plan.halves) if one.messages is not None]
+    ruled = plan.half["count"] == RULED
+    drawn = [number for number, traffic in enumerate(scenario.traffic) if not is_plain(traffic)]
+    listed = np.flatnonzero(~ruled).tolist()
     scripted = len(listed)
-    listed += [
-        n
-        for n, one in enumerate(plan.halves)
-        if one.messages is None and not is_plain(plan.connections[one.connection].traffic)
-    ]
+    listed += np.flatnonzero(ruled & np.isin(plan.traffic_of_half, drawn)).tolist()
     made = Works(
         np.zeros(max(len(listed), 1), list_records.WORK),
         np.zeros(1, list_records.MESSAGE),
         np.zeros(1, list_records.WAIT),
         np.zeros(1, np.uint32),
         _manners(sizes),
-        np.full(len(plan.halves), -1, np.int64),
+        np.full(len(plan.half), -1, np.int64),
     )
     made.of_flow[listed] = np.arange(len(listed))
     parts: list[NDArray[Any]] = []
@@ -189,7 +187,7 @@ def _waits(plan: Plan, made: Works, place: NDArray[np.int64], scripted: int) -> 
     made.wait["needs"][place], made.wait["delay_ps"][place] = source["needs"], source["delay_ps"]
     made.wait["work"][place] = made.of_flow[source["half"]]
     data = made.manner["sends"][made.message["manner"]] == DATA
-    hosts = [plan.ends(one)[:2] for one in plan.halves]
+    hosts = plan.all_ends()[:2].T.tolist()
     nexts: list[int] = []
     for n, m in enumerate(source):
         first = int(m["first_next"])

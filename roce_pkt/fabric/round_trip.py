@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from roce_pkt.fabric.topology import Topology
 from roce_pkt.scenario.plan import plan
 from roce_pkt.scenario.schema import NONE, Scenario
@@ -20,10 +22,13 @@ def base_rtt_ps(scenario: Scenario, net: Topology) -> int:
     """
     overhead = scenario.fabric.frame_overhead_bytes
     full = scenario.host.mtu_bytes + (HEADERS_BYTES if overhead == NONE else overhead)
-    home = {port.node: net.ports[port.peer].node for port in net.ports if port.node < net.hosts}
-    ends = {(home[c.a], home[c.b]): (c.a, c.b) for c in plan(scenario).connections}
+    homes = {port.node: net.ports[port.peer].node for port in net.ports if port.node < net.hosts}
+    home = np.array([homes[host] for host in range(net.hosts)])
+    made = plan(scenario).connection
+    a, b = made["a"][::-1], made["b"][::-1]
+    _, one_of_each = np.unique(home[a] * (net.hosts + net.switches) + home[b], return_index=True)
     longest = 0.0
-    for src, dst in ends.values():
+    for src, dst in zip(a[one_of_each].tolist(), b[one_of_each].tolist(), strict=True):
         links = net.path(src, dst)
         trip = sum(2 * end.delay_ps + (full + ACK_BYTES) * 8e12 / end.rate_bps for end in links)
         longest = max(longest, trip)

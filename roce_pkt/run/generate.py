@@ -192,7 +192,7 @@ def _tapped_hosts(scenario: Scenario) -> set[int] | None:
 
 def _at_taps(made: Iterator[Rows], whole: Plan, hosts: set[int]) -> Iterator[Rows]:
     """What tapped hosts send when it leaves, and what they receive a delay after it left."""
-    ends = np.array([whole.ends(half)[:2] for half in whole.halves], np.int64).reshape(-1, 2)
+    ends = whole.all_ends()[:2].T
     tapped = np.isin(np.arange(whole.scenario.fabric.hosts), list(hosts))
     held = np.zeros(0, ROW)
     for rows in made:

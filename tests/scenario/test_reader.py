@@ -3,7 +3,7 @@ import pytest
 from roce_pkt.errors import InputError, ScenarioError
 from roce_pkt.scenario import presets
 from roce_pkt.scenario.field import rows_of
-from roce_pkt.scenario.flows import flows_of
+from roce_pkt.scenario.flows import as_flows, flow_rows
 from roce_pkt.scenario.place import line_of
 from roce_pkt.scenario.reader import read_file, read_text
 from roce_pkt.scenario.schema import Fabric, Pfc, Scenario, Traffic
@@ -148,21 +148,25 @@ def test_an_unknown_preset_names_the_nearest():
         presets.find("incats")
 
 
+def flows(scenario):
+    return as_flows(scenario, flow_rows(scenario))
+
+
 def traffic(**changes):
     text = "".join(f"{k} = {v}\n" for k, v in changes.items())
     return read_text(f"[fabric]\nhosts = 5\n[[traffic]]\n{text}")
 
 
 def test_patterns():
-    pairs = [(f.src, f.dst) for f in flows_of(traffic(receiver=4))]
+    pairs = [(f.src, f.dst) for f in flows(traffic(receiver=4))]
     assert pairs == [(0, 4), (1, 4), (2, 4), (3, 4)]
-    pairs = [(f.src, f.dst) for f in flows_of(traffic(pattern='"all-to-all"'))]
+    pairs = [(f.src, f.dst) for f in flows(traffic(pattern='"all-to-all"'))]
     assert len(pairs) == len(set(pairs)) == 20
     assert pairs[:5] == [(0, 1), (1, 2), (2, 3), (3, 4), (4, 0)]
-    pairs = [(f.src, f.dst) for f in flows_of(traffic(pattern='"permutation"'))]
+    pairs = [(f.src, f.dst) for f in flows(traffic(pattern='"permutation"'))]
     assert sorted(a for a, _ in pairs) == sorted(b for _, b in pairs) == [0, 1, 2, 3, 4]
     assert all(a != b for a, b in pairs)
-    starts = [f.start_ps for f in flows_of(traffic(receiver=4, qps=2, stagger='"1us"'))]
+    starts = [f.start_ps for f in flows(traffic(receiver=4, qps=2, stagger='"1us"'))]
     assert starts == [i * 1_000_000 for i in range(8)]
 
 
