@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from enum import StrEnum
 from typing import Annotated, Any
 
@@ -29,6 +29,24 @@ ForceOption = Annotated[bool, typer.Option("--force", help="Replace the output f
 UdpPortOption = Annotated[
     int, typer.Option("--udp-port", min=1, max=65535, help="UDP destination port that carries RoCEv2.")
 ]
+
+
+class AsWritten(list[Any]):
+    """A list in a document for `print_json` whose items are made as they are written.
+
+    Args:
+        items: Makes them; read once.
+    """
+
+    def __init__(self, items: Iterator[Any]) -> None:
+        super().__init__()
+        self._items = items
+
+    def __bool__(self) -> bool:
+        return True
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._items
 
 
 def print_json(document: Any, *, indent: int | None = 2) -> None:

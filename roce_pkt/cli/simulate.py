@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from roce_pkt.cli.common import ForceOption, Format, FormatOption, OutputOption, key_and_value, print_json
+from roce_pkt.cli.common import (
+    AsWritten,
+    ForceOption,
+    Format,
+    FormatOption,
+    OutputOption,
+    key_and_value,
+    print_json,
+)
 from roce_pkt.errors import InputError
 from roce_pkt.report.text import console
 
@@ -111,7 +119,7 @@ def simulate(
     if page is not None:
         _draw(page.page(_title(loaded.name, given), result), report, png, force=force)
     if form is Format.JSON:
-        print_json(result.as_json())
+        print_json(result.as_json(AsWritten))
     else:
         from roce_pkt.report.simulate_text import show
 

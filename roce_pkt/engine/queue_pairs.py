@@ -46,7 +46,8 @@ class QueuePairs:
     """Both halves of every queue pair.
 
     Args:
-        flows: One a queue pair, in the scenario's order.
+        scenario: Where they come from.
+        flow: Rows of `scenario.flows.FLOW`, one a queue pair, in the scenario's order.
         requester: Half that requests, (flows,).
         responder: Half that responds, (flows,).
         host_of_half: (halves,), rising.
@@ -58,7 +59,8 @@ class QueuePairs:
         works: Lists of messages, for flows whose messages are not all the same.
     """
 
-    flows: Sequence[Flow]
+    scenario: Scenario
+    flow: NDArray[Any]
     requester: NDArray[np.int64]
     responder: NDArray[np.int64]
     host_of_half: NDArray[np.int64]
@@ -68,6 +70,11 @@ class QueuePairs:
     sport: NDArray[np.int64]
     half: NDArray[Any]
     works: works.Works
+
+    @property
+    def flows(self) -> Sequence[Flow]:
+        """Flows as objects."""
+        return as_flows(self.scenario, self.flow)
 
     def first_send_ps(self, hosts: int) -> NDArray[np.int64]:
         """When the first queue pair of each host may send, (hosts,)."""
@@ -125,8 +132,9 @@ def lay_out(scenario: Scenario, sizes: FrameSizes) -> QueuePairs:
         starts = flow["start_ps"][mine]
         _work(scenario, half, requester[mine], responder[mine], traffic, starts, sizes)
     lists = works.lay_out(scenario, whole, sizes, half, (requester, responder))
-    flows = as_flows(scenario, flow)
-    return QueuePairs(flows, requester, responder, host_of_half, order % count, qpn, psns, sport, half, lists)
+    return QueuePairs(
+        scenario, flow, requester, responder, host_of_half, order % count, qpn, psns, sport, half, lists
+    )
 
 
 def _common(scenario: Scenario, half: NDArray[Any], sizes: FrameSizes) -> None:

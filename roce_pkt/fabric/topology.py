@@ -46,6 +46,8 @@ class Topology:
     switches: int
     links: list[tuple[int, int, float, int]]
     ports: list[Port] = field(init=False)
+    _near: list[list[int]] = field(init=False, default_factory=list)  # ports of each node, once asked for
+    _far: dict[int, dict[int, int]] = field(init=False, default_factory=dict)  # hops to hosts asked for
 
     def __post_init__(self) -> None:
         ends: list[list[tuple[int, int]]] = [[] for _ in range(self.hosts + self.switches)]
@@ -114,8 +116,10 @@ class Topology:
 
     def path(self, src: int, dst: int) -> list[Port]:
         """The sending ends of the links of a shortest path between two hosts."""
-        by_node = self._ports_by_node()
-        distance = self._distances(dst, by_node)
+        if dst not in self._far:
+            self._near = self._near or self._ports_by_node()
+            self._far[dst] = self._distances(dst, self._near)
+        by_node, distance = self._near, self._far[dst]
         node, ends = src, []
         while node != dst:
             ends.append(

@@ -22,7 +22,7 @@ def progress(result: Simulation) -> str:
     whole = format_time_ns(summary["sim_time_ns"])
     if summary["done_ns"] is not None:
         return f"all messages done at {format_time_ns(summary['done_ns'])} of {whole}"
-    done = sum(flow.completion_ns is not None for flow in result.flows)
+    done = result.flows.done
     return f"{done} of {len(result.flows)} flows done in {whole}" if done else ""
 
 
@@ -38,7 +38,7 @@ def caption(result: Simulation) -> str:
     for name, count in (("XOFF", sum(p.xoff for p in ports)), ("drops", sum(p.drops for p in ports))):
         if count:
             words.append(f"{count:,} {name}")
-    again = sum(f.retransmissions for f in result.flows)
+    again = result.flows.total("retransmissions")
     if again:
         words.append(f"{again:,} packets sent again")
     ended = progress(result)

@@ -13,7 +13,8 @@ from roce_pkt.units import format_bytes, format_rate, format_time_ns
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from roce_pkt.run.simulation_result import FlowResult, PortResult, Simulation
+    from roce_pkt.run.simulation_flows import Flows
+    from roce_pkt.run.simulation_result import PortResult, Simulation
 
 WIDTH = 80
 MOST_FLOWS = 16
@@ -69,10 +70,9 @@ def _table(*columns: str) -> Table:
     return table
 
 
-def _flows(flows: list[FlowResult]) -> Table:
+def _flows(flows: Flows) -> Table:
     table = _table("flow", "QP", "goodput", "finished", "marks", "CNPs", "again", "paused")
-    slowest = sorted(flows, key=lambda f: f.goodput_bps)[:MOST_FLOWS] if len(flows) > MOST_FLOWS else flows
-    for f in slowest:
+    for f in flows.slowest(MOST_FLOWS):
         table.add_row(
             f"{_short(f.src)} > {_short(f.dst)}",
             f"{f.dqpn:x}",

@@ -29,7 +29,8 @@ from roce_pkt.units import PS_PER_NS
 
 if TYPE_CHECKING:
     from roce_pkt.capture.reader import Capture
-    from roce_pkt.run.simulation_result import FlowResult, Simulation
+    from roce_pkt.run.simulation_flows import FlowResult
+    from roce_pkt.run.simulation_result import Simulation
 
 _PLAIN = '[{ pattern = "flows", pairs = [[0, 1]] }]'
 """A traffic table that is only a place to put the capture's messages."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import pairwise
@@ -14,7 +15,7 @@ from roce_pkt.engine import records
 from roce_pkt.engine.frame_sizes import FrameSizes
 from roce_pkt.engine.session import Session
 from roce_pkt.fabric import idle_path
-from roce_pkt.scenario.schema import NONE
+from roce_pkt.scenario.schema import NONE, Traffic
 from roce_pkt.units import PS_PER_NS
 
 SIZE_STEPS = (10_000, 100_000, 1_000_000)
@@ -54,7 +55,7 @@ class _Taken:
     took_ps: NDArray[np.int64]
     idle_ps: NDArray[np.float64]
 
-    def where(self, chosen: NDArray[np.bool_]) -> _Taken:
+    def where(self, chosen: NDArray[np.bool_] | slice) -> _Taken:
         return _Taken(self.length[chosen], self.took_ps[chosen], self.idle_ps[chosen])
 
     def times(self) -> MessageTimes | None:
@@ -86,23 +87,21 @@ class Messages:
     """
 
     def __init__(self, session: Session) -> None:
-        self._session = session
-        self._sizes = FrameSizes(session.scenario, session.built.law.header_bytes)
-        self._paths: dict[tuple[int, int], Any] = {}
-        self._by_flow = [self._taken(flow) for flow in range(len(session.built.pairs.flows))]
+        parts = [_single(session), *_listed(session)]
+        told = np.concatenate(parts)
+        told = told[np.argsort(told["flow"], kind="stable")]
+        self._flow = told["flow"]
+        idle = IdleTimes(session).of(told)
+        self._all = _Taken(told["length"], told["done_ps"] - told["ready_ps"], idle)
 
     def of_flow(self, flow: int) -> MessageTimes | None:
         """Of one queue pair's messages; None when none is told apart, or complete."""
-        return self._by_flow[flow].times()
+        first, end = np.searchsorted(self._flow, (flow, flow + 1))
+        return self._all.where(slice(first, end)).times() if first < end else None
 
     def as_json(self) -> dict[str, Any] | None:
         """Of all, and by length."""
-        everything = _Taken(
-            *(
-                np.concatenate([getattr(one, name) for one in self._by_flow])
-                for name in ("length", "took_ps", "idle_ps")
-            )
-        )
+        everything = self._all
         times = everything.times()
         if times is None:
             return None
@@ -114,48 +113,103 @@ class Messages:
                 parts.append({"above_bytes": low, "to_bytes": high} | asdict(some))
         return asdict(times) | {"by_length": parts}
 
-    def _taken(self, flow: int) -> _Taken:
-        built, warm = self._session.built, self._session.scenario.measure_from_ps
-        pairs = built.pairs
-        work = int(pairs.works.of_flow[flow])
-        one = pairs.flows[flow]
-        if work >= 0:
-            first, end = int(pairs.works.work[work]["first"]), int(pairs.works.work[work]["end"])
-            part = pairs.works.message[first:end]
-            part = part[(part["done_ps"] >= 0) & (part["ready_ps"] >= warm)]
-            reads = pairs.works.manner["sends"][part["manner"]] != records.DATA
-            length, ready, done = part["length"].astype(np.int64), part["ready_ps"], part["done_ps"]
-        else:
-            ended = int(built.arrays.half[pairs.requester[flow]]["ended_ps"])
-            told = one.traffic.count == 1 and ended >= 0 and one.start_ps >= warm
-            length = np.array([one.traffic.message_bytes] if told else [], np.int64)
-            ready = np.full(len(length), one.start_ps, np.int64)
-            done = np.full(len(length), ended, np.int64)
-            reads = np.full(len(length), one.traffic.verb == "read")
-        idle = self._idle_ps(flow, length, reads) if len(length) else np.zeros(0)
-        return _Taken(length, done - ready, idle)
 
-    def _idle_ps(self, flow: int, length: NDArray[np.int64], reads: NDArray[np.bool_]) -> NDArray[np.float64]:
-        scenario, one = self._session.scenario, self._session.built.pairs.flows[flow]
-        if one.traffic.transport != "rc" or one.traffic.verb in ("atomic", "cmp_swp", "fetch_add"):
-            return np.full(len(length), np.nan)
-        there, back = self._path(one.src, one.dst), self._path(one.dst, one.src)
-        sizes, mtu = self._sizes, scenario.host.mtu_bytes
-        cut = scenario.switch.forwarding == "cut-through"
+TOLD = np.dtype([("flow", "i8"), ("length", "i8"), ("ready_ps", "i8"), ("done_ps", "i8"), ("reads", "?")])
+"""A message that is complete."""
+
+
+def _single(session: Session) -> NDArray[Any]:
+    """Those of queue pairs that have one message each."""
+    built, tables = session.built, session.scenario.traffic
+    flow, ended = built.pairs.flow, built.arrays.half["ended_ps"][built.pairs.requester]
+    one = np.array([traffic.count == 1 for traffic in tables])[flow["traffic"]]
+    told = one & (built.pairs.works.of_flow < 0) & (ended >= 0)
+    number = np.flatnonzero(told & (flow["start_ps"] >= session.scenario.measure_from_ps))
+    made, flow = np.zeros(len(number), TOLD), flow[number]
+    made["flow"], made["ready_ps"], made["done_ps"] = number, flow["start_ps"], ended[number]
+    made["length"] = np.array([traffic.message_bytes for traffic in tables])[flow["traffic"]]
+    made["reads"] = np.array([traffic.verb == "read" for traffic in tables])[flow["traffic"]]
+    return made
+
+
+def _listed(session: Session) -> Iterator[NDArray[Any]]:
+    """Those of lists."""
+    works, warm = session.built.pairs.works, session.scenario.measure_from_ps
+    for flow in np.flatnonzero(works.of_flow >= 0).tolist():
+        work = works.work[int(works.of_flow[flow])]
+        part = works.message[int(work["first"]) : int(work["end"])]
+        part = part[(part["done_ps"] >= 0) & (part["ready_ps"] >= warm)]
+        made = np.zeros(len(part), TOLD)
+        made["flow"] = flow
+        for name in ("length", "ready_ps", "done_ps"):
+            made[name] = part[name]
+        made["reads"] = works.manner["sends"][part["manner"]] != records.DATA
+        yield made
+
+
+class IdleTimes:
+    """What messages would have taken with nobody else in the fabric.
+
+    Args:
+        session: The run.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session, self._net = session, session.built.topology
+        self._sizes = FrameSizes(session.scenario, session.built.law.header_bytes)
+
+    def of(self, told: NDArray[Any]) -> NDArray[np.float64]:
+        """Times of messages (rows of `TOLD`), not a number where nothing acknowledges them, (n,)."""
+        flow = self._session.built.pairs.flow[told["flow"]]
+        likes = self._likes(flow)
+        found = np.full(len(told), np.nan)
+        for number, traffic in enumerate(self._session.scenario.traffic):
+            if traffic.transport != "rc" or traffic.verb in ("atomic", "cmp_swp", "fetch_add"):
+                continue
+            mine = flow["traffic"] == number
+            for way in np.unique(likes[mine]).tolist():
+                some = mine & (likes == way)
+                src, dst = (int(flow[name][np.argmax(some)]) for name in ("src", "dst"))
+                found[some] = self._message_ps(traffic, src, dst, told[some])
+        return found
+
+    def _likes(self, flow: NDArray[Any]) -> NDArray[np.int64]:
+        """A number for each flow, the same where the links there and back have the same rates and delays."""
+        net, ends = self._net, self._net.ports[: self._net.hosts]
+        uplinks = [(end.rate_bps, end.delay_ps) for end in ends]
+        home = np.array([net.ports[end.peer].node for end in ends])
+        kind = np.array([list(dict.fromkeys(uplinks)).index(link) for link in uplinks])
+        place = home * (kind.max() + 1) + kind  # hosts at one switch with equal links are alike
+        _, one, number = np.unique(
+            place[flow["src"]] * (place.max() + 1) + place[flow["dst"]],
+            return_index=True,
+            return_inverse=True,
+        )
+        numbers: dict[Any, int] = {}
+        likes = [
+            numbers.setdefault(self._links(src, dst), len(numbers))
+            for src, dst in flow[["src", "dst"]][one].tolist()
+        ]
+        return np.array(likes, np.int64)[number]
+
+    def _links(self, src: int, dst: int) -> tuple[tuple[float, int], ...]:
+        ways = (*self._net.path(src, dst), *self._net.path(dst, src))
+        return tuple((end.rate_bps, end.delay_ps) for end in ways)
+
+    def _message_ps(self, traffic: Traffic, src: int, dst: int, told: NDArray[Any]) -> NDArray[np.float64]:
+        scenario, sizes, length = self._session.scenario, self._sizes, told["length"]
+        there, back = self._net.path(src, dst), self._net.path(dst, src)
+        mtu, cut = scenario.host.mtu_bytes, scenario.switch.forwarding == "cut-through"
         packets = np.maximum(-(-length // mtu), 1)
-        around = sizes.around(one.traffic.verb, "rc")
+        around = sizes.around(traffic.verb, "rc")
         payload = length - (packets - 1) * mtu
         more = np.where(packets == 1, around.only, around.last)
         last = np.maximum(sizes.base + ((payload + 3) & ~3) + more, sizes.min) + sizes.gap
-        limits = [r for r in (one.traffic.rate_bps, scenario.host.rate_limit_bps) if r != NONE]
+        limits = [r for r in (traffic.rate_bps, scenario.host.rate_limit_bps) if r != NONE]
         message_ps = partial(idle_path.message_ps, sender_bps=min([np.inf, *limits]), cut_through=cut)
         full = sizes.full_frame + sizes.gap
         ack = idle_path.frame_ps(back, sizes.ack + sizes.gap, cut_through=cut)
         ask = idle_path.frame_ps(there, sizes.read_request + sizes.gap, cut_through=cut)
         out = message_ps(there, packets, full, last) + ack
-        return np.where(reads, message_ps(back, packets, full, last) + ask, out)
-
-    def _path(self, src: int, dst: int) -> Any:
-        if (src, dst) not in self._paths:
-            self._paths[src, dst] = self._session.built.topology.path(src, dst)
-        return self._paths[src, dst]
+        found: NDArray[np.float64] = np.where(told["reads"], message_ps(back, packets, full, last) + ask, out)
+        return found

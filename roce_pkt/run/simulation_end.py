@@ -59,21 +59,18 @@ def sampling_ps(scenario: Scenario, built: Built) -> int:
 
 def _least_ps(scenario: Scenario, built: Built) -> int:
     """What the hosts' links need at least for the messages of the scenario."""
-    pairs = built.pairs
-    octets = np.zeros((2, built.topology.hosts), np.float64)
-    latest = 0
-    for index, flow in enumerate(pairs.flows):
-        work = int(pairs.works.of_flow[index])
-        if work >= 0:
-            first, end = (int(pairs.works.work[work][name]) for name in ("first", "end"))
-            messages: NDArray[np.void] = pairs.works.message[first:end]
-            length = int(messages["length"].sum(dtype=np.int64))
-            latest = max(latest, int(messages["ready_ps"].max(initial=0)))
-        elif flow.traffic.count == ENDLESS:
-            return scenario.duration_ps
-        else:
-            length = flow.traffic.count * flow.traffic.message_bytes
-        latest = max(latest, flow.start_ps)
-        octets[0, flow.src] += length
-        octets[1, flow.dst] += length
+    pairs, tables = built.pairs, scenario.traffic
+    flow, works = pairs.flow, pairs.works
+    lists = works.of_flow >= 0
+    if any(tables[number].count == ENDLESS for number in np.unique(flow["traffic"][~lists]).tolist()):
+        return scenario.duration_ps
+    whole = np.array([traffic.count * traffic.message_bytes for traffic in tables], np.float64)
+    length = whole[flow["traffic"]]
+    latest = int(flow["start_ps"].max(initial=0))
+    for index in np.flatnonzero(lists).tolist():
+        first, end = (int(works.work[works.of_flow[index]][name]) for name in ("first", "end"))
+        messages: NDArray[np.void] = works.message[first:end]
+        length[index] = messages["length"].sum(dtype=np.int64)
+        latest = max(latest, int(messages["ready_ps"].max(initial=0)))
+    octets = np.array([np.bincount(flow[end], length, built.topology.hosts) for end in ("src", "dst")])
     return max(latest, int(octets.max() * 8 / scenario.fabric.rate_bps * PS_PER_S))

@@ -17,7 +17,8 @@ from roce_pkt.run.simulation_names import Names
 from roce_pkt.units import PS_PER_NS, PS_PER_S, format_time_ns
 
 if TYPE_CHECKING:
-    from roce_pkt.run.simulation_result import FlowResult, PortResult
+    from roce_pkt.run.simulation_flows import Flows
+    from roce_pkt.run.simulation_result import PortResult
 
 MOST_FLOWS = 8
 SEVERITIES = ("error", "warning", "note")
@@ -41,7 +42,7 @@ class SimulationFinding:
 
 
 def findings_of(
-    session: Session, names: Names, paths: list[PathShares], flows: list[FlowResult], ports: list[PortResult]
+    session: Session, names: Names, paths: list[PathShares], flows: Flows, ports: list[PortResult]
 ) -> list[SimulationFinding]:
     """What somebody should look at, the gravest first.
 
@@ -57,8 +58,7 @@ def findings_of(
         SimulationFinding(
             "qp-failed", "error", now, f"{f.src} > {f.dst} QP 0x{f.dqpn:x} used up its retries and stopped"
         )
-        for f in flows
-        if f.failed
+        for f in map(flows.__getitem__, np.flatnonzero(flows.columns["failed"]).tolist())
     ]
     found += [
         SimulationFinding(
@@ -151,15 +151,15 @@ def _told(seen: Seen, names: Names) -> SimulationFinding:
     return SimulationFinding(seen.rule, seen.severity, seen.time_ps // PS_PER_NS, text)
 
 
-def _victims(session: Session, flows: list[FlowResult], now: int) -> list[SimulationFinding]:
+def _victims(session: Session, flows: Flows, now: int) -> list[SimulationFinding]:
     """Flows that were paused although the queue before their receiver was empty."""
     built = session.built
     span = busy_ps(session) // PS_PER_NS + 1
     mean = built.arrays.port["queue_byte_ps"] / (span * PS_PER_NS)
     found = []
-    for index, (flow, result) in enumerate(zip(built.pairs.flows, flows, strict=True)):
-        if result.paused_ns <= VICTIM_PAUSED_SHARE * span:
-            continue
+    paused = flows.columns["paused_ns"] > VICTIM_PAUSED_SHARE * span
+    for index in np.flatnonzero(paused).tolist():
+        flow, result = built.pairs.flows[index], flows[index]
         taker = built.pairs.requester if flow.traffic.verb == "read" else built.pairs.responder
         last_hop = built.topology.ports[int(built.arrays.half["port"][taker[index]])].peer
         if mean[last_hop] < session.scenario.host.mtu_bytes:

@@ -131,18 +131,19 @@ def measure(point: Point) -> dict[str, float]:
     result = simulate(point.source, {**point.changes, **point.values, "seed": str(point.seed)})
     switches = [p for p in result.ports if not p.name.startswith("host")]
     fullest = max(switches, key=lambda p: p.queue_mean_bytes)
-    ended = [f.completion_ns for f in result.flows]
+    flows = result.flows
+    ended = flows.columns["completion_ns"].max(initial=0) if flows.done == len(flows) else float("nan")
     return {
         "goodput_bps": result.summary["goodput_bps"],
         "jain": result.summary["jain"],
-        "completion_ns": float("nan") if None in ended else float(max(n or 0 for n in ended)),
+        "completion_ns": float(ended),
         "queue_mean_bytes": fullest.queue_mean_bytes,
         "queue_p99_bytes": float(max(p.queue_p99_bytes for p in switches)),
         "queue_max_bytes": float(max(p.queue_max_bytes for p in switches)),
         "marked": float(sum(p.marked for p in switches)),
-        "cnps": float(sum(f.cnps for f in result.flows)),
-        "retransmissions": float(sum(f.retransmissions for f in result.flows)),
-        "paused_ns": float(sum(f.paused_ns for f in result.flows)),
+        "cnps": float(flows.total("cnps")),
+        "retransmissions": float(flows.total("retransmissions")),
+        "paused_ns": float(flows.total("paused_ns")),
         "drops": float(sum(p.drops for p in switches)),
         "errors": float(sum(f.severity == "error" for f in result.findings)),
     }
