@@ -168,7 +168,7 @@ def reply(w, p, x, r, f, kind):
     enqueue(w, p, x)
 
 
-@cold
+@far(U32, U32, HALF, I64)
 def notify(w, p, h, r, t):
     """Send a congestion notification packet to the other half."""
     x = take(w)
@@ -190,7 +190,7 @@ def notify(w, p, h, r, t):
     enqueue(w, p, x)
 
 
-@cold
+@far(U32, HALF, PACKET, I64)
 def take_response(w, h, q, f, t):
     """READ or ATOMIC data comes back to its requester."""
     if q.listed:
@@ -250,7 +250,7 @@ def answer_held(w, r, t):
     reply(w, r.port, x, r, f, NAK if r.refused else ACK)
 
 
-@cold
+@far(U32, HALF, U32, PACKET, I64)
 def react(w, h, q, x, f, t):
     """An acknowledgement, a refusal or a notification reaches the sender."""
     kind = f.kind
@@ -326,7 +326,7 @@ def fail(w, h, q, t):
         recorder.note(w, rows.RC_FAILED, h, q.port, q.una, t)
 
 
-@cold
+@far(U32, I64, returns=U32)
 def timers(w, h, t):
     """A timer of half h is due."""
     q = half_at(w, h)

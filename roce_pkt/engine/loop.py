@@ -18,7 +18,6 @@ from roce_pkt.engine.host import receive, timers
 from roce_pkt.engine.memory import (
     I64,
     cc_of,
-    cold,
     far,
     half_at,
     node_at,
@@ -108,7 +107,7 @@ def run_block(w, block, end_key):
     settle_bound(w, block)
 
 
-@cold
+@far()
 def sample(w):
     """Write queues and rates as they are now into the next row of samples."""
     t = w.next_sample_ps

@@ -8,7 +8,7 @@ import numpy as np
 
 from roce_pkt.cc.law import NEVER_PS
 from roce_pkt.engine import faults, recorder, rows
-from roce_pkt.engine.memory import cold, group_at, line_at, packet_at, port_at
+from roce_pkt.engine.memory import I64, U32, cold, far, group_at, line_at, packet_at, port_at
 from roce_pkt.engine.pool import give
 from roce_pkt.engine.port import cell_of, tell
 from roce_pkt.engine.records import CLASSES, PAUSE_8023
@@ -16,7 +16,7 @@ from roce_pkt.engine.tree import arm
 from roce_pkt.fabric.pause import pause, resume
 
 
-@cold
+@far(U32, U32, I64)
 def pause_arrives(w, p, x, t):
     """A pause frame comes in; with a response delay it waits in line until it is obeyed."""
     d = port_at(w, p)
@@ -48,7 +48,7 @@ def obey(w, p, d, f, t):
         recorder.note(w, kind, np.uint32(rows.NO_HALF), p, np.int64(f.class_), t)
 
 
-@cold
+@far(U32, I64)
 def pause_timers(w, p, t):
     """Something about pausing is due at port p: obey, expire, refresh."""
     d = port_at(w, p)

@@ -5,10 +5,15 @@
 from __future__ import annotations
 
 import numpy as np
+from numba import types
 
 from roce_pkt.engine import faults, reaction, recorder, rows
 from roce_pkt.engine.memory import (
+    I64,
+    PORT,
+    U32,
     cold,
+    far,
     group_at,
     half_at,
     law,
@@ -51,7 +56,7 @@ def enqueue(w, p, x):
     k.queued_bytes += f.size
 
 
-@cold
+@far(U32, I64, I64, I64)
 def tell(w, p, class_, quanta, t):
     """Send a pause frame for a class out of port p: XOFF, or XON when quanta is 0."""
     d = port_at(w, p)
@@ -118,7 +123,7 @@ def mark(w, p, d, f, t):
         recorder.note(w, rows.CP_MARK, np.uint32(rows.NO_HALF), p, d.queued_bytes, t)
 
 
-@cold
+@far(U32, PORT, I64, I64, I64, returns=types.UniTuple(I64, 2))
 def look_at_pairs(w, p, d, t, at, ready):
     """`look` for a host whose queue pairs send in several classes."""
     rest = np.int64(d.paced & ~d.paused)
@@ -162,7 +167,7 @@ def size_ahead(w, k):
     return np.int64(packet_at(w, k.first).size) if k.first != np.uint32(0) else np.int64(w.mtu_bytes)
 
 
-@cold
+@far(U32, PORT, I64, returns=I64)
 def choose(w, p, d, ready):
     """The class that sends at a port with weights: the highest strict one, else the one whose turn it is."""
     strict = ready & ~np.int64(d.weighted)

@@ -8,7 +8,10 @@ import numpy as np
 
 from roce_pkt.cc.feedback import MAX_HOPS
 from roce_pkt.engine.memory import (
+    I64,
+    U32,
     cold,
+    far,
     frame_at,
     histogram_at,
     law,
@@ -45,7 +48,7 @@ def note(w, kind, half, port, number, t):
         w.stop = ROWS_FULL
 
 
-@cold
+@far(U32, U32, I64, I64)
 def record(w, p, x, sent, t):
     """Write a frame row: a packet passes a tapped port."""
     f = packet_at(w, x)

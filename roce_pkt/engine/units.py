@@ -1,7 +1,8 @@
-"""The loop's machine code in units: the loop itself, and what it calls by address where a run needs it.
+"""The loop's machine code in units: the loop itself, and what it calls by address.
 
-What few runs need is not compiled for all others: faults, lists of messages, selective repeat, and
-laws over acknowledgements are units of their own. Their functions' addresses are words of `w`.
+Units are compiled side by side, so what few packets need is not in the loop's. What few runs need
+is not compiled for all others: faults, lists of messages, selective repeat, and laws over
+acknowledgements are units of their own. Their functions' addresses are words of `w`.
 """
 
 from __future__ import annotations
@@ -10,10 +11,15 @@ from typing import Any
 
 from roce_pkt.machine_code import Unit, addresses
 
-LOOP, FAULTS, LISTS, SELECTIVE, LAWS = "loop", "faults", "lists", "selective", "laws"
+LOOP, RARE, FAULTS, LISTS, SELECTIVE, LAWS = "loop", "rare", "faults", "lists", "selective", "laws"
 RUN = "loop_run"
 FUNCTIONS = {
     LOOP: (RUN,),
+    RARE: (
+        *("host_react", "host_timers", "host_take_response"),
+        *("host_notify", "pausing_pause_arrives", "pausing_pause_timers", "port_tell", "port_choose"),
+        *("port_look_at_pairs", "recorder_record", "loop_sample"),
+    ),
     FAULTS: ("faults_strike", "faults_release"),
     LISTS: (
         *("messages_read", "messages_holds", "messages_sent", "messages_due_ps", "waits_arrived"),
@@ -41,7 +47,7 @@ _HERE = "roce_pkt.engine"
 
 
 def needed(w: Any, half: Any) -> list[str]:
-    """Units that a run needs beside the loop."""
+    """Units that a run needs beside those that every run needs."""
     wanted = {FAULTS: w["rules"], LISTS: half["listed"].any(), SELECTIVE: w["selective"], LAWS: w["called"]}
     return [unit for unit, some in wanted.items() if some]
 
@@ -57,7 +63,7 @@ def install(w: Any, half: Any, law: str) -> int:
     Returns:
         The address of the loop.
     """
-    units = [Unit(name, "engine", f"{_HERE}.natives") for name in (LOOP, *needed(w, half))]
+    units = [Unit(name, "engine", f"{_HERE}.natives") for name in (LOOP, RARE, *needed(w, half))]
     if law:
         units.append(Unit(LAW + law, "engine", f"{_HERE}.by_address"))
     found = addresses(units, "the simulator")
