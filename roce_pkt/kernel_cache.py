@@ -72,3 +72,8 @@ def announce_compile(what: str) -> None:
     """Tell a person at a terminal why the next seconds are spent."""
     if sys.stderr.isatty():
         print(f"compiling {what} for this machine (once; kept in {cache_root()})", file=sys.stderr)  # noqa: T201
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

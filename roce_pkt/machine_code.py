@@ -16,13 +16,14 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from roce_pkt.kernel_cache import PACKAGE, announce_compile, cache_folder, cacheable, source_stamp
+from roce_pkt.kernel_cache import PACKAGE, announce_compile, cache_folder, cacheable, cores, source_stamp
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +88,12 @@ def _load_kept(unit: Unit, found: dict[str, int]) -> bool:
 
 
 def _compile(units: list[Unit], found: dict[str, int]) -> None:
-    """Compile units side by side, each in a process of its own."""
+    """Compile units, as many at a time as there are cores."""
     with tempfile.TemporaryDirectory() as folder:
         folders = [_file_of(unit).parent if cacheable() else Path(folder) for unit in units]
         files = [place / _file_of(unit).name for place, unit in zip(folders, units, strict=True)]
-        children = [_child(unit, file) for unit, file in zip(units, files, strict=True)]
-        try:
-            for child in children:
-                child.wait()
-        finally:
-            for child in children:
-                child.kill()
+        with ThreadPoolExecutor(cores()) as pool:
+            list(pool.map(_compile_apart, units, files))
         for unit, file in zip(units, files, strict=True):
             try:
                 functions = _read(file, unit)
@@ -107,15 +103,17 @@ def _compile(units: list[Unit], found: dict[str, int]) -> None:
             found |= _loaded[unit]
 
 
-def _child(unit: Unit, file: Path) -> subprocess.Popen[bytes]:
+def _compile_apart(unit: Unit, file: Path) -> None:
+    """Compile a unit in a process of its own; what goes wrong there shows as a file that is missing."""
     code = "import sys; from roce_pkt.machine_code import compile_to; compile_to(*sys.argv[1:])"
     path = os.pathsep.join([str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
-    return subprocess.Popen(  # noqa: S603 - this very interpreter
+    subprocess.run(  # noqa: S603 - this very interpreter
         [sys.executable, "-c", code, unit.name, unit.room, unit.module, str(file)],
         env={**os.environ, "PYTHONPATH": path},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        check=False,
     )
 
 

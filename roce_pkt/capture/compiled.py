@@ -26,7 +26,7 @@ from roce_pkt.capture.model import Record, Resolution, Stop
 from roce_pkt.capture.pcap import Pcap
 from roce_pkt.capture.pcapng import Pcapng
 from roce_pkt.capture.reader import Walk
-from roce_pkt.kernel_cache import announce_compile
+from roce_pkt.kernel_cache import announce_compile, cores
 
 _U = np.uint64
 _SPLIT_BYTES = 1 << 20
@@ -41,7 +41,7 @@ Walked = tuple[int, int]
 
 def threads() -> int:
     """Threads that walk a capture: both of two cores; ROCE_PKT_THREADS overrules."""
-    return int(os.environ.get("ROCE_PKT_THREADS") or min(2, len(os.sched_getaffinity(0))))
+    return int(os.environ.get("ROCE_PKT_THREADS") or min(2, cores()))
 
 
 def ready(walk: Walk) -> bool:

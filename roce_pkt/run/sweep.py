@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from roce_pkt.errors import InputError, ScenarioError
+from roce_pkt.kernel_cache import cores
 from roce_pkt.scenario.presets import scenario_of
 
 METRICS = {
@@ -214,12 +215,12 @@ class Journal:
 def workers() -> ProcessPoolExecutor:
     """A process for each core this process may use, forked from one that has the engine loaded.
 
-    Loading it takes seconds, and compiling it, on a machine's first run, half a minute: that happens once
-    for all of them, beside what this process does meanwhile.
+    Loading it takes a moment, and compiling it, on a machine's first run, seconds: that happens once for
+    all of them, beside what this process does meanwhile.
     """
     import multiprocessing
 
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = cores()
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return ProcessPoolExecutor(count, mp_context=multiprocessing.get_context("spawn"))
     context = multiprocessing.get_context("forkserver")
