@@ -8,6 +8,7 @@ import numpy as np
 
 from roce_pkt.flows.rows import DATA
 from roce_pkt.jit import fast_kernel
+from roce_pkt.run.clock import FAR_NS
 from roce_pkt.units import PS_PER_NS
 
 _DATA = DATA
@@ -62,6 +63,6 @@ def place(
                 to = at[sender]
                 at[sender] = to + 1
                 sums[sender] += octets[row]
-                o_time[to] = (time_ns[row] - origin_ns) * PS_PER_NS - shift_ps
+                o_time[to] = min(time_ns[row] - origin_ns, FAR_NS) * PS_PER_NS - shift_ps
                 o_summed[to] = sums[sender]
                 o_frame[to] = frame[row]

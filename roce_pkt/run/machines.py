@@ -21,6 +21,7 @@ from roce_pkt.flows.rows import DATA, Rows
 from roce_pkt.flows.survey import Flow, Survey
 from roce_pkt.flows.table import Address, destination_of, source_of
 from roce_pkt.run import judge
+from roce_pkt.run.clock import clock_ps
 from roce_pkt.run.notify import MANY_ROWS, NO_FLOW, NotificationPoint, Verdicts
 from roce_pkt.run.obedience import Obedience
 from roce_pkt.run.observation import Observation, ObservedFlow, Unmatched
@@ -157,7 +158,7 @@ class Machines:
 
     def to_ps(self, time_ns: int) -> int:
         """A frame's time on the machines' clock."""
-        return (time_ns - self.plan.origin_ns) * PS_PER_NS
+        return clock_ps(time_ns, self.plan.origin_ns)
 
     def add(self, rows: Rows, pauses: Frames) -> None:
         """Run the machines over a batch."""
@@ -203,7 +204,7 @@ class Machines:
     def _marks(self, rows: Rows) -> None:
         if self.watchers:
             marked = np.flatnonzero(rows.marked_data)
-            times = (rows.time_ns[marked] - self.plan.origin_ns) * PS_PER_NS
+            times = clock_ps(rows.time_ns[marked], self.plan.origin_ns)
             self.tell("marked", times, rows.flow[marked], rows.number[marked])
 
     def _expected(self, verdicts: Verdicts) -> None:
@@ -226,7 +227,7 @@ class Machines:
         if not len(rows):
             return
         self.checks.add(rows)
-        times = (rows.time_ns - self.plan.origin_ns) * PS_PER_NS
+        times = clock_ps(rows.time_ns, self.plan.origin_ns)
         owner = self.plan.owners.of_cnps[rows.flow]
         lost, found = owner == NO_FLOW, owner != NO_FLOW
         if lost.any():
@@ -243,7 +244,7 @@ class Machines:
         narrow = np.int16 if len(self.senders) < RADIX_SENDERS else np.int64
         order = np.argsort(sender.astype(narrow), kind="stable")
         which = which[order]
-        times = (rows.time_ns[which] - self.plan.origin_ns) * PS_PER_NS - self.setup.to_sender_ps
+        times = clock_ps(rows.time_ns[which], self.plan.origin_ns) - self.setup.to_sender_ps
         octets = rows.octets[which].astype(np.int64)
         return Sent.of(sender[order], times, octets, rows.number[which], len(self.senders))
 
@@ -300,7 +301,7 @@ class Machines:
 
     def result(self) -> Observation:
         """Let what is under way arrive, and sum up."""
-        end_ps = self.survey.duration_ns * PS_PER_NS
+        end_ps = clock_ps(self.survey.duration_ns, 0)
         self._expected(self.notifier.finish(self.now_ps))
         self._stepped(self.senders.finish(end_ps))
         self.tell("pauses", self.pauses.add(None, end_ps))

@@ -14,9 +14,9 @@ from roce_pkt.flows.rows import Rows
 from roce_pkt.flows.survey import Survey
 from roce_pkt.flows.table import Key
 from roce_pkt.run import judge
+from roce_pkt.run.clock import clock_ps
 from roce_pkt.run.setup import Setup
 from roce_pkt.run.twins import record_of, twins_of
-from roce_pkt.units import PS_PER_NS
 
 Ints = NDArray[np.int64]
 Step = Callable[..., bool]
@@ -127,7 +127,7 @@ class NotificationPoint:
             pair_of[number] = pairs.setdefault(flow[:4], len(pairs))
         begins = np.full(len(keys), np.iinfo(np.int64).max)
         first = survey.sums.column("first_ns")[: len(places)]
-        np.minimum.at(begins, places, (first - self._origin_ns) * PS_PER_NS + self._setup.to_receiver_ps)
+        np.minimum.at(begins, places, clock_ps(first, self._origin_ns) + self._setup.to_receiver_ps)
         return places, pair_of, begins
 
     def add(self, rows: Rows, until_ps: int) -> Verdicts:
@@ -172,7 +172,7 @@ class NotificationPoint:
                 flow = (self._owners if kind == judge.SEEN else self._nak_owners)[flow]
             which, flow = chosen[flow != NO_FLOW], flow[flow != NO_FLOW]
             if len(which):
-                time_ps = (rows.time_ns[which] - self._origin_ns) * PS_PER_NS
+                time_ps = clock_ps(rows.time_ns[which], self._origin_ns)
                 part = np.empty((len(which), judge.ROW_COLUMNS), np.int64)
                 part[:, judge.ROW_TIME] = time_ps + (away if kind == judge.MARK else -away)
                 part[:, judge.ROW_KIND], part[:, judge.ROW_FLOW] = kind, flow

@@ -11,9 +11,9 @@ from roce_pkt.flows.size import LINK_OVERHEAD_BYTES
 from roce_pkt.flows.survey import Survey
 from roce_pkt.run import pauses
 from roce_pkt.run.checks import TRUST_DSCP, TRUST_PCP
+from roce_pkt.run.clock import clock_ps
 from roce_pkt.run.pauses import Line, Pauses
 from roce_pkt.run.setup import Setup
-from roce_pkt.units import PS_PER_NS
 from roce_pkt.wire.mac_control import pause_time_ps
 
 Ints = NDArray[np.int64]
@@ -88,7 +88,7 @@ class Obedience:
         out: list[tuple[Line, Ints]] = []
         if not len(rows):
             return out
-        time_ps = (rows.time_ns - self._origin_ns) * PS_PER_NS
+        time_ps = clock_ps(rows.time_ns, self._origin_ns)
         for line in self._machine.lines.values():
             speed = self._machine.speed_bps(line.source.interface)
             stopped = self.stopped(line.source.interface, line.source.mac)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from roce_pkt.endpoint import notification
 from roce_pkt.flows.rows import Rows
 from roce_pkt.flows.survey import Survey
+from roce_pkt.run.clock import clock_ps
 from roce_pkt.run.notify import MANY_ROWS, NO_FLOW, NotificationPoint, key_of
 from roce_pkt.run.setup import Setup
 from roce_pkt.units import PS_PER_NS, format_time_ns
@@ -124,7 +125,7 @@ def _owes(
     machine = NotificationPoint(
         survey, setup, owners, nak_owners, origin_ns, slack_ps, compiled=survey.repays(len(rows), MANY_ROWS)
     )
-    end_ps = (int(rows.time_ns[-1]) - origin_ns) * PS_PER_NS
+    end_ps = clock_ps(int(rows.time_ns[-1]), origin_ns)
     machine.add(rows, end_ps)
     machine.finish(end_ps)
     return machine.total("missing", "early", "late", "wrong_qp")
@@ -136,7 +137,7 @@ class _Times:
     def __init__(self, survey: Survey, setup: Setup, rows: Rows, owners: Ints, origin_ns: int) -> None:
         self._survey = survey
         away = setup.to_receiver_ps
-        time_ps = (rows.time_ns - origin_ns) * PS_PER_NS
+        time_ps = clock_ps(rows.time_ns, origin_ns)
         cnp, marked = rows.cnp, rows.marked_data
         flow = rows.flow.astype(np.int64)
         flow[cnp] = owners[flow[cnp]]

@@ -14,6 +14,7 @@ from roce_pkt.capture.columns import KIND_PAUSE
 from roce_pkt.capture.frames import Frames
 from roce_pkt.cc.law import NEVER_PS, compile_laws, law, twin
 from roce_pkt.fabric.pause import pause, resume
+from roce_pkt.run.clock import clock_ps
 from roce_pkt.units import PS_PER_NS
 from roce_pkt.wire.header import mac_text
 from roce_pkt.wire.mac_control import CLASSES, pause_time_ps
@@ -228,7 +229,7 @@ class Pauses:
         """Time, quanta and frame number of the frames of each line."""
         order = np.argsort(frames.time_ns, kind="stable")
         frames = frames[order]
-        time_ps = (frames.time_ns - self._origin_ns) * PS_PER_NS
+        time_ps = clock_ps(frames.time_ns, self._origin_ns)
         whole = frames.kind == KIND_PAUSE
         ends = np.stack((frames.interface_id.astype(np.uint64), frames.eth_src), axis=1)
         for interface, mac in np.unique(ends, axis=0).tolist():

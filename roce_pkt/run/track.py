@@ -15,12 +15,13 @@ from roce_pkt.flows.rows import CE, DATA, Rows
 from roce_pkt.flows.size import LINK_OVERHEAD_BYTES
 from roce_pkt.run import clockwork as cw
 from roce_pkt.run import judge
+from roce_pkt.run.clock import clock_ps
 from roce_pkt.run.machines import Plan
 from roce_pkt.run.notify import Verdicts
 from roce_pkt.run.reaction import Steps
 from roce_pkt.run.watch import Watcher
 from roce_pkt.run.wire import sliding_rate_bps
-from roce_pkt.units import PS_PER_NS, PS_PER_S
+from roce_pkt.units import PS_PER_S
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -144,7 +145,7 @@ class Track(Watcher):
 
     def __init__(self, plan: Plan, top: int = TOP_FLOWS) -> None:
         self.plan = plan
-        self.span_ps = max(plan.survey.duration_ns * PS_PER_NS, 1)
+        self.span_ps = max(clock_ps(plan.survey.duration_ns, 0), 1)
         self.top = self._choose(top)
         self._window_ps = int(plan.setup.wire.window_ps)
         self.flows = {flow: self._new(flow) for flow in self.top}
@@ -173,7 +174,7 @@ class Track(Watcher):
     def rows(self, rows: Rows) -> None:
         """Frames of a batch."""
         data = np.flatnonzero(rows.having(DATA))
-        times = (rows.time_ns[data] - self.plan.origin_ns) * PS_PER_NS
+        times = clock_ps(rows.time_ns[data], self.plan.origin_ns)
         octets = rows.octets[data].astype(np.int64) + LINK_OVERHEAD_BYTES
         place, column = self._place[rows.flow[data]], self.column_of(times)
         marked = (rows.flags[data] & CE) != 0
@@ -195,8 +196,8 @@ class Track(Watcher):
     def _full_from_ps(self, flow: int) -> int:
         """From when on windows are full; for a flow shorter than one, from its first frame on."""
         sums, origin = self.plan.survey.sums, self.plan.origin_ns
-        first = (int(sums.column("first_ns")[flow]) - origin) * PS_PER_NS
-        last = (int(sums.column("last_ns")[flow]) - origin) * PS_PER_NS
+        first = clock_ps(int(sums.column("first_ns")[flow]), origin)
+        last = clock_ps(int(sums.column("last_ns")[flow]), origin)
         return first + self._window_ps if last - first > 2 * self._window_ps else first
 
     def verdicts(self, verdicts: Verdicts) -> None:

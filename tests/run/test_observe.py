@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from roce_pkt.capture import open as open_capture
 from roce_pkt.errors import ScenarioError
-from roce_pkt.run import clockwork, machines
+from roce_pkt.run import clock, clockwork, machines
 from roce_pkt.run import observe as module
 from roce_pkt.run.observe import observe
 from roce_pkt.run.setup import set_up
@@ -209,6 +209,18 @@ def test_absurd_times_neither_hang_nor_overflow(tmp_path, monkeypatch):
     seen, _ = craft(tmp_path, frames, settings={"cap_target": "off", "increase_period": "1ns"}, **LINE)
     assert "rp.gap" in [f.rule for f in seen.findings]
     assert seen.flows[0].cnps_expected == 2
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_a_stamp_of_another_decade_is_the_end_of_the_clock(tmp_path, monkeypatch, compiled):
+    for name in ("MANY_STEPS", "MANY_FRAMES", "MANY_ROWS", "MANY_PAUSES"):
+        monkeypatch.setattr(machines, name, -1 if compiled else 1e30)
+    frames = [(0, data(ce=True)), (10, cnp()), (1e15, data(1, ce=True)), (1e15, pfc({3: 0xFFFF}))]
+    seen, events = craft(tmp_path, frames, **LINE)
+    assert seen.flows[0].cnps_expected == 2
+    assert seen.flows[0].rp.cuts == 1
+    assert at_us(events, "np.cnp") == [0, 10, clock.FAR_NS / 1000]
+    assert seen.duration_ns == 10**18
 
 
 def test_no_roce_says_what_is_there(tmp_path):
