@@ -47,7 +47,6 @@ def generate(
     [[fault]] says so. Faults are listed in FILE.truth.jsonl.
     """
     from roce_pkt.files import check_outputs
-    from roce_pkt.run.generate import Generation
 
     text, name = _text(scenario, preset, like)
     if show:
@@ -59,6 +58,8 @@ def generate(
     if not output:
         raise InputError("generate: -o FILE says where the frames go")
     check_outputs([output], [scenario], force=force)
+    from roce_pkt.run.generate import Generation  # the compiler, too, after what may be wrong
+
     done = Generation(loaded, count).write(output, force=force)
     if form is Format.JSON:
         print_json(
