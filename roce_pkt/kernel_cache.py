@@ -71,7 +71,8 @@ def cacheable() -> bool:
 def announce_compile(what: str) -> None:
     """Tell a person at a terminal why the next seconds are spent."""
     if sys.stderr.isatty():
-        print(f"compiling {what} for this machine (once; kept in {cache_root()})", file=sys.stderr)  # noqa: T201
+        kept = "once; kept in" if cacheable() else "each time: it cannot be kept in"
+        print(f"compiling {what} for this machine ({kept} {cache_root()})", file=sys.stderr)  # noqa: T201
 
 
 def cores() -> int:

@@ -108,7 +108,7 @@ def _compile_apart(unit: Unit, file: Path) -> None:
     code = "import sys; from roce_pkt.machine_code import compile_to; compile_to(*sys.argv[1:])"
     path = os.pathsep.join([str(PACKAGE.parent), *filter(None, [os.environ.get("PYTHONPATH")])])
     subprocess.run(  # noqa: S603 - this very interpreter
-        [sys.executable, "-c", code, unit.name, unit.room, unit.module, str(file)],
+        [sys.executable, "-P", "-c", code, unit.name, unit.room, unit.module, str(file)],
         env={**os.environ, "PYTHONPATH": path},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

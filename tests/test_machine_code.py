@@ -133,6 +133,16 @@ def test_a_kept_engine_runs_without_the_compiler():
     assert int(runs[1][0]) == int(runs[0][0]) > 100
 
 
+def test_the_child_imports_nothing_from_where_it_happens_to_be(compiler, monkeypatch, tmp_path):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "numba.py").write_text("raise SystemExit(1)\n")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setattr(
+        machine_code.importlib, "import_module", None
+    )  # so that it cannot be made up for here
+    assert run(machine_code.addresses([UNIT], "a test"), 20, 2) == (0, 42)
+
+
 def test_the_child_imports_this_copy_of_the_package(compiler, tmp_path):
     away = {**os.environ, "PYTHONPATH": ""}
     code = (
