@@ -36,7 +36,7 @@ from roce_pkt.engine.memory import (
     unchecked_at,
     work_at,
 )
-from roce_pkt.engine.pool import give, take
+from roce_pkt.engine.pool import give, line_up, take
 from roce_pkt.engine.records import (
     ATOMIC_REQUEST,
     ATOMIC_RESPONSE,
@@ -180,14 +180,8 @@ def copy_of(w, x):
 @cold
 def send_next(w, d, x):
     """Let a packet leave a port before all others, its faults decided."""
-    f = packet_at(w, x)
-    f.flags |= PASSED
-    f.next = np.uint32(0)
-    if d.control == np.uint32(0):
-        d.control = x
-    else:
-        packet_at(w, d.control_last).next = x
-    d.control_last = x
+    packet_at(w, x).flags |= PASSED
+    line_up(w, d, x)
 
 
 @cold

@@ -32,3 +32,14 @@ def give(w, x):
     """A packet is no longer needed."""
     packet_at(w, x).next = w.free
     w.free = x
+
+
+@law
+def line_up(w, d, x):
+    """A packet will leave port d before all that wait in a class, behind those that do so already."""
+    packet_at(w, x).next = np.uint32(0)
+    if d.control == np.uint32(0):
+        d.control = x
+    else:
+        packet_at(w, d.control_last).next = x
+    d.control_last = x

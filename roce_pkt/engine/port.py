@@ -23,7 +23,7 @@ from roce_pkt.engine.memory import (
     port_at,
     turns_at,
 )
-from roce_pkt.engine.pool import give, take
+from roce_pkt.engine.pool import give, line_up, take
 from roce_pkt.engine.prefetch import packet_ahead, receiver_ahead
 from roce_pkt.engine.queue_pair import compose
 from roce_pkt.engine.records import CNP, FAR_PS, PAUSE, PAUSE_8023, SHIFT
@@ -88,12 +88,7 @@ def tell(w, p, class_, quanta, t):
     f.payload = 0
     f.ecn = 0
     f.flags = 0
-    f.next = np.uint32(0)
-    if d.control == np.uint32(0):
-        d.control = x
-    else:
-        packet_at(w, d.control_last).next = x
-    d.control_last = x
+    line_up(w, d, x)
     if armed_ps(w, d.base, d.send_leaf) > max(d.free_ps, t):
         arm(w, d.base, d.send_leaf, max(d.free_ps, t))
 

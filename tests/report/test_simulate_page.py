@@ -10,6 +10,7 @@ import pytest
 from browser import data_of, needs_chromium, opened
 
 from roce_pkt.cli.app import run
+from roce_pkt.report import png
 from roce_pkt.report.page import Curve, Page, Panel
 from roce_pkt.report.simulate_page import SimulationPage
 from roce_pkt.run.bins import PARTS
@@ -161,16 +162,13 @@ def test_pictures_of_short_runs_are_sampled_more_often():
 
 
 def test_a_png_is_drawn_with_lines_that_cover_each_other_in_turn(tmp_path):
-    matplotlib_pages = pytest.importorskip("roce_pkt.report.png")
     time = np.linspace(0, 1, 50)
     same = [Curve(name, None, time, np.sin(time) + 1) for name in "ab"]
     other = Curve("c", None, time, np.cos(9 * time) + 1)
-    dashes = matplotlib_pages._dashes([*same, other])
+    dashes = png._dashes([*same, other])
     assert {id(one) for one in same} == set(dashes)
     (first, pattern), (second, _) = (dashes[id(one)] for one in same)
     assert (first, second) == (0.0, pattern[0])
     path = tmp_path / "a.png"
-    matplotlib_pages.write_png(
-        path, Page("$ {x} \\", [], 1.0, panels=[Panel("p", "1", curves=[*same, other])])
-    )
+    png.write_png(path, Page("$ {x} \\", [], 1.0, panels=[Panel("p", "1", curves=[*same, other])]))
     assert path.read_bytes().startswith(b"\x89PNG")
