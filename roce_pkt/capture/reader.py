@@ -28,6 +28,10 @@ class Capture:
     Args:
         path: File, or `-` for standard input.
         udp_port: UDP destination port that carries RoCEv2.
+
+    Attributes:
+        format: `pcap` or `pcapng`, as it begins.
+        losses: What could not be read, so far.
     """
 
     def __init__(self, path: str | os.PathLike[str], udp_port: int = ROCE_UDP_PORT) -> None:
@@ -37,6 +41,7 @@ class Capture:
         self._extras = Extras()
         self._length: int | None = None
         self._ready: Walk | None = Walk(self)
+        self.format: str = self._ready.format.name
 
     @property
     def interfaces(self) -> list[Interface]:
@@ -52,13 +57,6 @@ class Capture:
     def comments(self) -> list[str]:
         """Comments on the whole capture."""
         return self._extras.comments
-
-    @property
-    def format(self) -> str:
-        """`pcap` or `pcapng`."""
-        walk = self._ready or Walk(self)
-        self._ready = walk
-        return walk.format.name
 
     def __repr__(self) -> str:
         count = "" if self._length is None else f", {self._length} frames"

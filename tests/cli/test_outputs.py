@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 
 import pytest
 from conftest import ROOT, said
@@ -41,8 +42,14 @@ def test_the_input_is_never_written_over(capsys, tmp_path, command, link):
     assert source.read_bytes() == octets
 
 
+@pytest.mark.parametrize("kernels", [False, True], ids=["plain", "compiled"])
 @pytest.mark.parametrize("command", COPIES)
-def test_copies_tell_what_they_could_not_read(capsys, tmp_path, command):
+def test_copies_tell_what_they_could_not_read(capsys, tmp_path, monkeypatch, command, kernels):
+    import roce_pkt.capture.kernel_walk as loaded
+
+    monkeypatch.setitem(sys.modules, loaded.__name__, loaded)
+    if not kernels:  # as in a process that has read nothing yet
+        monkeypatch.delitem(sys.modules, loaded.__name__)
     source, target = tmp_path / "cut.pcap", tmp_path / "copy.pcap"
     source.write_bytes(WHOLE[:700])
     given = words(command, **{"in": source, "out": target})
